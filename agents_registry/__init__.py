@@ -1,0 +1,1 @@
+"""Ground floor: what is known about each coding agent. Data first, code second."""

@@ -1,0 +1,1 @@
+"""One reader, and writer where possible, per native session store; index, search."""

@@ -1,0 +1,1 @@
+"""The message bus: envelope, vocabulary, endpoint, reliable streams, access, client."""

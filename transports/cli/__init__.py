@@ -1,0 +1,1 @@
+"""The `va` command, lazily loaded."""
