@@ -7,7 +7,7 @@ raises on a damaged record: what was skipped is counted in `Skipped`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -85,7 +85,7 @@ class SessionStore(Protocol):
     def list(self, root: Path, *, cwd: str | None = None, limit: int = 20, subagents: bool = False) -> Iterator[SessionInfo]:
         """Newest first. Opens no more files than it yields (`cwd` filters by recorded cwd, real paths compared)."""
 
-    def resolve(self, root: Path, wanted: str, *, cwd: str | None = None) -> list[SessionInfo]:
+    def resolve(self, root: Path, wanted: str, *, cwd: str | None = None) -> Sequence[SessionInfo]:
         """Sessions that `wanted` may mean: exact id first and alone if it matches, else alias, else unique prefix
         (at least 4 characters), else native title. Several entries = ambiguous; empty = unknown."""
 

@@ -1,0 +1,32 @@
+"""Times as the stores write them: ISO 8601 texts, seconds or milliseconds since the epoch."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+
+def seconds(value: Any) -> float | None:
+    """Seconds since the epoch, or None for what is no time. Numbers beyond 10^11 are taken for milliseconds."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        number = float(value)
+        if number != number or number in (float("inf"), float("-inf")):
+            return None
+        return number / 1000 if abs(number) >= 1e11 else number
+    if not isinstance(value, str) or not value:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError):
+        return None
+
+
+def iso(at: float) -> str:
+    """The moment as ISO 8601 in UTC with milliseconds, as Claude and Codex write it (2026-05-01T00:00:00.000Z)."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
