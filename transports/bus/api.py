@@ -2,7 +2,8 @@
 
 `bus.send(address, message)` delivers in the process or over ZeroMQ; the order of messages is kept per (sender,
 address), whichever way they go. A receiver gets a `Delivery`; it answers by sending to `delivery.sender` with
-`corr=delivery.corr`. A refusal or failure is answered with `messages.Failed`.
+`corr=-delivery.corr`: a positive correlation marks a request, a negative one the answer to it (on the wire: kind
+REPLY). A refusal or failure is answered with `messages.Failed`.
 """
 
 from __future__ import annotations
