@@ -1,0 +1,1 @@
+"""Enter VibeAround in an agent's own configuration, and take it out again: one file per format or idea."""
