@@ -25,6 +25,7 @@ _BY_TAG: dict[str, tuple[type[Any], tuple[tuple[str, tuple[type, ...], Any], ...
 _MISSING = object()
 
 
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def message(tag: str, *, preview: bool = False) -> Callable[[type[T]], type[T]]:
     """Class decorator: registers a dataclass under its wire tag, which must never change its meaning.
 
