@@ -89,7 +89,9 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Workspaces:
-    default: Path = _setting(_DEFAULT_WORKSPACE, "the default workspace; a relative path starts at the data directory")
+    default: Path = _setting(  # noqa: RUF009 - a frozen value, not a fresh one per instance
+        _DEFAULT_WORKSPACE, "the default workspace; a relative path starts at the data directory"
+    )
 
 
 @dataclass(frozen=True, slots=True)
