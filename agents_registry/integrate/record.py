@@ -1,0 +1,82 @@
+"""What `va integrate` changed in other programs' files, so that `--remove` gives back the very bytes of before.
+
+Only the place of the change is kept (the piece of text before and after it), never the whole file: it may hold
+secrets of others. Without a record, or when the piece is no longer there, the entry is taken out by its name.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agents_registry.integrate.files import replace_file
+
+FILE = "integrations.json"
+
+
+def remember(data_dir: Path | None, path: Path, before: str | None, after: str) -> None:
+    """Keep how `before` became `after`; `before` None = the file was made by us. Raises OSError."""
+    if data_dir is None:
+        return
+    records = _load(data_dir)
+    known = records.get(str(path))
+    created = before is None
+    original = _undo(known, before) if known is not None and before is not None else None
+    if known is not None and original is not None:  # a repeated integrate: what counts is the text before the first
+        created, before = bool(known.get("created")), original
+    records[str(path)] = {"created": created, **_piece(before or "", after)}
+    _save(data_dir, records)
+
+
+def undone(data_dir: Path | None, path: Path, text: str) -> str | None:
+    """The text as it was before our change, where the record still fits; else None."""
+    if data_dir is None:
+        return None
+    known = _load(data_dir).get(str(path))
+    return _undo(known, text) if known is not None else None
+
+
+def was_created(data_dir: Path | None, path: Path) -> bool:
+    """Whether the file did not exist before."""
+    return data_dir is not None and bool(_load(data_dir).get(str(path), {}).get("created"))
+
+
+def forget(data_dir: Path | None, path: Path) -> None:
+    """Drop the record. Raises OSError."""
+    if data_dir is None:
+        return
+    records = _load(data_dir)
+    if records.pop(str(path), None) is not None:
+        _save(data_dir, records)
+
+
+def _piece(before: str, after: str) -> dict[str, str]:
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < min(len(before), len(after)) - start and before[len(before) - 1 - end] == after[len(after) - 1 - end]:
+        end += 1
+    return {"before": before[start : len(before) - end], "after": after[start : len(after) - end]}
+
+
+def _undo(known: dict[str, Any], text: str) -> str | None:
+    before, after = known.get("before"), known.get("after")
+    if not isinstance(before, str) or not isinstance(after, str) or not after or text.count(after) != 1:
+        return None
+    return text.replace(after, before)
+
+
+def _load(data_dir: Path) -> dict[str, dict[str, Any]]:
+    """The records; an unreadable file counts as none, since every change can also be undone without it."""
+    try:
+        found = json.loads((data_dir / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, dict)} if isinstance(found, dict) else {}
+
+
+def _save(data_dir: Path, records: dict[str, dict[str, Any]]) -> None:
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    replace_file(data_dir / FILE, (json.dumps(records, indent=2, ensure_ascii=False) + "\n").encode(), mode=0o600)
