@@ -42,6 +42,10 @@ class Meta:
     aliases: tuple[str, ...] = ()
     created_at: float | None = None
     updated_at: float | None = None
+    project: str = ""
+    """A hash of the directory, where the records hold only that."""
+    hints: list[str] = field(default_factory=list)
+    """Directories that texts of the records name; true only when something else proves it."""
     ours: int = 0
     """Records that are of this agent's form."""
     objects: int = 0
@@ -97,8 +101,18 @@ class FileStore(ABC):
         """The steps that an inspection counts."""
         return steps
 
+    def is_document(self, path: Path) -> bool:
+        """Whether the file is one JSON document (then it is one record, on line 1) and not one record a line."""
+        return False
+
     def records(self, path: Path, meta: Meta) -> Iterator[tuple[int, Record]]:
-        """Records of a whole file. For stores that hold one JSON document, one record on line 1."""
+        """Records of a whole file."""
+        if self.is_document(path):
+            document = read_document(path, meta)
+            if isinstance(document, dict):
+                meta.objects += 1
+                yield 1, document
+            return
         lines = JsonLines(path)
         try:
             for number, record in lines:
@@ -110,6 +124,8 @@ class FileStore(ABC):
 
     def first_records(self, path: Path, meta: Meta) -> Iterator[tuple[int, Record]]:
         """Records of the file's beginning: within `EDGE` bytes, or the first few where one line is longer."""
+        if self.is_document(path):
+            return self.records(path, meta)
         found = head(path)
         if not found:
             found = list(islice(JsonLines(path), _FIRST_RECORDS))
@@ -141,7 +157,8 @@ class FileStore(ABC):
             return []
         paths = newest([*self.files(root)])
         if self.id_in_name:
-            near = (self.describe(path, root, stat.st_mtime) for path, stat in paths if wanted in self.name(path, root))
+            part = self.name_part(wanted)
+            near = (self.describe(path, root, stat.st_mtime) for path, stat in paths if part in self.name(path, root))
             found = find((info for info in near if info is not None), wanted, cwd=cwd)
             if found and found[0].id.startswith(wanted):
                 return found
@@ -154,6 +171,10 @@ class FileStore(ABC):
             return str(path.relative_to(root))
         except ValueError:
             return str(path)
+
+    def name_part(self, wanted: str) -> str:
+        """The part of an id that occurs in the path."""
+        return wanted
 
     def describe(
         self, path: Path, root: Path, modified: float | None = None, *, cwd: str | None = None
@@ -170,7 +191,7 @@ class FileStore(ABC):
                 spoken = spoken or step.kind in (Kind.USER, Kind.AGENT)
                 if step.kind is Kind.USER and step.carried and not first:
                     first = step.text.strip()[:TITLE_CHARS]
-            if size > EDGE:
+            if size > EDGE and not self.is_document(path):
                 spoken = True
                 for record in tail(path):
                     self.late(record, meta)
@@ -256,12 +277,17 @@ class FileStore(ABC):
         """See `SessionStore.recognises`."""
         meta = Meta()
         try:
-            found = head(path)
+            if not self.is_document(path):
+                found = head(path)
+            elif path.stat().st_size > EDGE:
+                return self.torn(path)  # the first 64 KiB of a longer document are a torn one
+            else:
+                found = list(self.records(path, meta))
             for _ in self.steps(iter(found), meta):
                 pass
         except OSError:
             return False
-        return self.torn(path) if not found else meta.ours > 0
+        return meta.ours > 0 if found else self.torn(path)
 
     def torn(self, path: Path) -> bool:
         """Whether bytes of which no record can be read look like a damaged session of this agent."""
@@ -270,31 +296,6 @@ class FileStore(ABC):
     def tail(self, info: SessionInfo) -> Tail:
         """See `SessionStore.tail`."""
         return file_tail(info.path, self.leaf_keys)
-
-
-class DocumentStore(FileStore):
-    """A store whose transcript is one JSON document; it is the one record, on line 1."""
-
-    def records(self, path: Path, meta: Meta) -> Iterator[tuple[int, Record]]:
-        document = read_document(path, meta)
-        if isinstance(document, dict):
-            meta.objects += 1
-            yield 1, document
-
-    def first_records(self, path: Path, meta: Meta) -> Iterator[tuple[int, Record]]:
-        return self.records(path, meta)
-
-    def recognises(self, path: Path) -> bool:
-        try:
-            if path.stat().st_size > EDGE:
-                return self.torn(path)  # the first 64 KiB of a longer document are a torn one
-            meta = Meta()
-            found = list(self.records(path, meta))
-            for _ in self.steps(iter(found), meta):
-                pass
-        except OSError:
-            return False
-        return meta.ours > 0 if found else self.torn(path)
 
 
 def read_document(path: Path, meta: Meta) -> Any:
