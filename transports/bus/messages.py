@@ -722,3 +722,38 @@ class Read:
     op: str
     args: dict[str, Any] = field(default_factory=dict)
     deadline_s: float = 10.0
+
+
+@message("host_slot")
+class HostSlot:
+    """Thread -> `hosts`: may a host be spawned? Answered with Ok when there is room under `hosts.max_live` (the least
+    recently used idle host is stopped to make it), or BusyError."""
+
+    thread: str
+
+
+@message("host_state")
+class HostState:
+    """Thread -> `hosts`: its host is now starting, idle, busy, stopping, dead, away or reclaiming."""
+
+    thread: str
+    state: str
+    agent: str = ""
+    session: str = ""
+    host_pid: int = 0
+    agent_pid: int = 0
+
+
+@message("probe_host")
+class ProbeHost:
+    """Thread -> spawner, after a supervisor start: Ok {alive, spooled[HostEvent fields]}; a dead host's agent group is
+    ended before the answer."""
+
+    thread: str
+    instance: str
+    epoch: int
+    host_pid: int
+    host_start: int
+    agent_pid: int
+    agent_pgid: int
+    agent_start: int

@@ -1,0 +1,492 @@
+"""The thread supervisor: one conversation, its queue of turns, its host, its permissions, its idle timer.
+
+One turn at a time; output fans out to every attached route; after idle minutes the host stops and the thread stays.
+What a host reports is durable before a surface sees it, and acked to the host only then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from actors.host_events import HostEvents
+from actors.host_link import INSTANCE, HostLink
+from actors.mailbox import Clock, Continue, Mailbox
+from actors.permissions import Permission, Permissions
+from actors.turns import Turn, TurnQueue, error_event
+from agents_registry.errors import BusyError, RefusedError, UsageError, VibeAroundError
+from transports.bus.api import Bus, Delivery
+from transports.bus.messages import (
+    Failed,
+    HostAnswer,
+    HostCancel,
+    HostDelta,
+    HostEvent,
+    HostExited,
+    HostHello,
+    HostPrompt,
+    HostSetMode,
+    Load,
+    Ok,
+    PeerGone,
+    Preview,
+    Record,
+    RouteAsk,
+    SpawnHost,
+    ThreadAnswer,
+    ThreadClose,
+    ThreadPrompt,
+    ThreadRelease,
+    ThreadRoutes,
+    ThreadSession,
+    ThreadStatus,
+    ThreadStop,
+    TurnOver,
+)
+from transports.settings import Settings
+
+IDLE, CANCEL, LOST = "idle", "cancel", "host-lost"
+MAX_BUFFERED = 256
+
+
+class ThreadSupervisor(Mailbox):
+    """`new_id(prefix)` gives an id that is unique everywhere; `leave` is called when the actor may leave memory."""
+
+    def __init__(
+        self, thread_id: str, bus: Bus, clock: Clock, settings: Settings, new_id: Callable[[str], str],
+        leave: Callable[[], None],
+    ) -> None:
+        super().__init__(f"thread/{thread_id}", bus, clock)
+        self.thread_id = thread_id
+        self.settings = settings
+        self.new_id = new_id
+        self._leave = leave
+        hosts = settings.hosts
+        self.host = HostLink(self, (hosts.start_s, hosts.stop_s, hosts.reclaim_s))
+        self.events = HostEvents(self)
+        self.queue = TurnQueue(settings.routes.max_queue * 8)
+        self.permissions = Permissions()
+        self.turn: Turn | None = None
+        self.row: dict[str, Any] = {}
+        self.session = ""
+        self.store_root = ""
+        self.routes: list[str] = []
+        self.info: dict[str, Any] = {}
+        """What the last ready event said: modes, model, agent name and version."""
+        self._loaded = False
+        self._closing = False
+        self._buffer: deque[Delivery] = deque()
+        self.ask("history", Load("thread", [thread_id]), self._on_loaded, limit_s=20.0)
+
+    # --- loading ---
+
+    def receive(self, delivery: Delivery) -> None:
+        if not self._loaded and delivery.corr >= 0:
+            if len(self._buffer) >= MAX_BUFFERED:
+                self.fail(delivery, BusyError("the conversation is still being loaded.", hint="Try again in a moment."))
+                return
+            self._buffer.append(delivery)
+            return
+        super().receive(delivery)
+
+    def _on_loaded(self, answer: Any) -> None:
+        self._loaded = True
+        buffered, self._buffer = self._buffer, deque()
+        if isinstance(answer, Failed):
+            for delivery in buffered:
+                self.reply(delivery, answer)
+            self._leave()
+            return
+        data = answer.data
+        self.row = data["thread"]
+        self.routes = [r[0] for r in data["routes"]]
+        current = next((s for s in data["sessions"] if s["current"]), None)
+        if current is not None:
+            self.session, self.store_root = current["id"], current["store_root"]
+        for turn in data["turns"]:
+            self.turn = Turn(
+                turn["id"], turn["key"], turn["route"], turn["prompt"], turn["sender"], started=True, sent=True
+            )
+        for row in data["permissions"]:
+            person = str(self.turn.sender.get("id", "")) if self.turn else ""
+            route = self.turn.route if self.turn else ""
+            self.permissions.add(Permission(row["id"], row["request"], row["turn"], person, route, row["body"]))
+        self.host.recall(next((h for h in data["hosts"] if h["instance"] == INSTANCE), None))
+        if self.turn is not None and self.host.state == "dead":
+            self._interrupted("the agent was not running when the supervisor came back")
+        for delivery in buffered:
+            self.receive(delivery)
+
+    # --- messages ---
+
+    def handle(self, delivery: Delivery) -> None:
+        message = delivery.message
+        if isinstance(message, HostDelta):
+            self.events.delta(message)
+        elif isinstance(message, HostEvent):
+            self.events.take(message)
+        elif isinstance(message, HostHello):
+            self.host.hello(delivery, message)
+        elif isinstance(message, HostExited):
+            self.host.exited(message)
+        elif isinstance(message, ThreadPrompt):
+            self._prompt(delivery, message)
+        elif isinstance(message, ThreadStop):
+            self._stop(delivery, message)
+        elif isinstance(message, ThreadAnswer):
+            self._answer(delivery, message)
+        elif isinstance(message, ThreadRoutes):
+            self._set_routes(message)
+        elif isinstance(message, ThreadStatus):
+            self.reply(delivery, Ok(self.status()))
+        elif isinstance(message, ThreadRelease):
+            self._release(delivery, message)
+        elif isinstance(message, ThreadSession):
+            self._set_session(delivery, message)
+        elif isinstance(message, ThreadClose):
+            self._close(message)
+        elif isinstance(message, PeerGone):
+            if self.host.state in ("idle", "busy", "starting"):
+                self.set_timer(LOST, self.settings.hosts.reclaim_s * 3)
+        elif not isinstance(message, Failed):
+            raise UsageError("a thread does not know this message.", code="unknown_message")
+
+    def alarm(self, name: str) -> None:
+        if self.host.alarm(name):
+            return
+        if name == IDLE:
+            if self.host.state == "idle" and self.turn is None and not len(self.queue):
+                self.host.stop("idle")
+        elif name == CANCEL and self.turn is not None and self.turn.cancelling:
+            self.host.kill()
+        elif name == LOST:
+            self.host.kill()
+        elif name.startswith("expire:"):
+            self._expire(name.removeprefix("expire:"))
+        elif name == "leave":
+            self.rest()
+
+    # --- prompts and turns ---
+
+    def _prompt(self, delivery: Delivery, request: ThreadPrompt) -> None:
+        if self.row.get("status") != "open" or self._closing:
+            raise RefusedError("This conversation is closed.", hint="Start a new one with /new.", code="thread_closed")
+        same = self.turn is not None and (self.turn.route, self.turn.key) == (request.route, request.key)
+        if same or self.queue.knows(request.route, request.key):
+            self.reply(delivery, Ok({"state": "known", "position": 0}))
+            return
+        if self.queue.full:
+            raise BusyError("Too many messages wait in this conversation.", hint="Wait for the turn to end, or /stop.")
+        turn = Turn(
+            self.new_id("tn"), request.key, request.route, request.text, request.sender, request.attachments, request.kind
+        )
+        place = self.queue.add(turn) + (1 if self.turn is not None else 0)
+        waits = place > 1
+        self.reply(delivery, Ok({"state": "queued" if waits else "started", "position": place - 1, "turn": turn.id}))
+        self.pump()
+
+    def pump(self) -> None:
+        """Begin the next turn when there is one and the host can take it; start the host when it is needed."""
+        if self.turn is not None or not self._loaded:
+            return
+        if not len(self.queue):
+            self.rest()
+            return
+        self.cancel_timer(IDLE)
+        if self.host.state == "dead":
+            self.host.start()
+        if not self.host.ready:
+            return
+        turn = self.queue.next()
+        assert turn is not None
+        if turn.kind == "mode":
+            self._set_mode(turn)
+            return
+        self.turn = turn
+        self.host.working(True)
+        prompt, at = turn.text, self.now()
+        ops = [["turn_start", turn.id, turn.key, self.thread_id, turn.route, prompt, turn.sender, at]]
+        self.record(ops, self._turn_durable, events=[(turn, "asked", turn.asked())])
+
+    def _turn_durable(self, answer: Any) -> None:
+        turn = self.turn
+        if turn is None:
+            return
+        if isinstance(answer, Failed):
+            self.turn = None
+            self.answer_unrun(turn, error_event(answer.error))
+            self.host.working(False)
+            self.pump()
+            return
+        turn.started = True
+        if self.host.ready and not turn.sent:
+            self._send(turn)
+
+    def _send(self, turn: Turn) -> None:
+        turn.sent = True
+        self.tell(self.host.address, HostPrompt(turn.id, turn.blocks()))
+        if turn.cancelling:
+            self.tell(self.host.address, HostCancel(turn.id))
+
+    def answer_unrun(self, turn: Turn, event: dict[str, Any]) -> None:
+        """The visible word for a prompt that never became a turn of the agent."""
+
+        def durable(answer: Any) -> None:
+            # With the journal refusing, the word still reaches whoever is connected.
+            self.tell(f"route/{turn.route}", TurnOver(turn.key, event if isinstance(answer, Failed) else {}))
+
+        ops = [["inbox_done", turn.route, turn.key]]
+        self.record(ops, durable, events=[(turn, event["event"], event)], fanout=[turn.route], target=turn.route)
+
+    def turn_ended(self) -> None:
+        """After the end of the running turn is durable."""
+        turn, self.turn = self.turn, None
+        self.cancel_timer(CANCEL)
+        if turn is not None:
+            self.tell(f"route/{turn.route}", TurnOver(turn.key, {}))
+        self.host.working(False)
+        if self._closing:
+            self._finish_close()
+            return
+        self.pump()
+
+    def _interrupted(self, why: str) -> None:
+        """The host is gone and the turn with it: said so, and offered to run again; nothing is run twice by itself."""
+        turn = self.turn
+        if turn is None:
+            return
+        error = {
+            "event": "error", "code": "interrupted", "exit_code": 7,
+            "message": f"The turn was interrupted: {why}.", "hint": "Send it again to run it again.",
+        }
+        self.cancel_permissions(turn.id, "the turn was interrupted")
+        ops = [["turn_end", turn.id, "interrupted", "interrupted", self.now()]]
+        self.record(ops, lambda _: self.turn_ended(), events=[(turn, "error", error)])
+        if not turn.cancelling:
+            self._offer_again(turn)
+
+    def _offer_again(self, turn: Turn) -> None:
+        options = [["again", "run it again"], ["leave", "leave it"]]
+        question = RouteAsk(
+            self.new_id("q"), "The turn was interrupted. Run it again?", options, "leave",
+            self.settings.choices.expire_s, turn.key,
+        )
+
+        def answered(answer: Any) -> None:
+            if isinstance(answer, Ok) and answer.data.get("option") == "again":
+                again = Turn(self.new_id("tn"), f"{turn.key}~again", turn.route, turn.text, turn.sender, turn.attachments)
+                self.queue.add(again)
+                self.pump()
+
+        self.ask(f"route/{turn.route}", question, answered, limit_s=self.settings.choices.expire_s + 10)
+
+    # --- stop, permissions, mode ---
+
+    def _stop(self, delivery: Delivery, request: ThreadStop) -> None:
+        dropped = self.queue.drop(request.route)
+        for waiting in dropped:
+            self.answer_unrun(waiting, {"event": "done", "stop_reason": "cancelled"})
+        turn, cancelled = self.turn, 0
+        owner = request.sender.get("role", "owner") == "owner"
+        mine = turn is not None and (turn.route == request.route or owner or turn.sender.get("id") == request.sender.get("id"))
+        if turn is not None and mine and not turn.cancelling:
+            cancelled = 1
+            turn.cancelling = True
+            if turn.sent:
+                # Forwarded first, journaled by the turn's end: stopping works with a slow or full disk.
+                self.tell(self.host.address, HostCancel(turn.id))
+            self.set_timer(CANCEL, self.settings.threads.cancel_s)
+        self.reply(delivery, Ok({"cancelled": cancelled, "dropped": len(dropped)}))
+
+    def _answer(self, delivery: Delivery, request: ThreadAnswer) -> None:
+        permission, option = self.permissions.choose(request.id, request.option, request.sender)
+        by = str(request.sender.get("name") or request.sender.get("id") or request.route)
+        outcome = option["name"] if option else "cancelled"
+        oid = str(option["id"]) if option else ""
+        state = "decided" if option else "cancelled"
+        self.permissions.decide(permission.id, f"{outcome}, by {by} in {request.route}")
+        self.cancel_timer(f"expire:{permission.id}")
+        forward = HostAnswer(permission.request, oid)
+        allows = option is not None and str(option.get("kind", "")).startswith("allow")
+        if not allows:
+            self.tell(self.host.address, forward)
+
+        def durable(answer: Any) -> None:
+            if isinstance(answer, Failed):
+                self.tell(self.host.address, HostAnswer(permission.request, ""))
+                self.reply(delivery, answer)
+                return
+            if allows:
+                self.tell(self.host.address, forward)
+            self.reply(delivery, Ok({"decided": outcome, "option": oid}))
+
+        ops = [["permission_decide", permission.id, state, oid, by, self.now()]]
+        event = {"event": "permission_done", "id": permission.id, "outcome": outcome, "option": oid, "by": by, "route": request.route}
+        self.record(ops, durable, events=[(self.turn, "permission_done", event)])
+
+    def _expire(self, pid: str) -> None:
+        permission = next((p for p in self.permissions.open() if p.id == pid), None)
+        if permission is not None:
+            self._settle(permission, "expired", "it expired")
+
+    def cancel_permissions(self, turn: str, why: str) -> None:
+        for permission in self.permissions.of_turn(turn):
+            self._settle(permission, "cancelled", why)
+
+    def _settle(self, permission: Permission, state: str, why: str) -> None:
+        self.permissions.decide(permission.id, why)
+        self.cancel_timer(f"expire:{permission.id}")
+        self.tell(self.host.address, HostAnswer(permission.request, ""))
+        event = {"event": "permission_done", "id": permission.id, "outcome": state, "option": "", "by": "", "why": why}
+        ops = [["permission_decide", permission.id, state, "", "", self.now()]]
+        self.record(ops, None, events=[(self.turn, "permission_done", event)])
+
+    def _set_mode(self, turn: Turn) -> None:
+        def answered(answer: Any) -> None:
+            if isinstance(answer, Failed):
+                event = error_event(answer.error)
+            else:
+                mode = str(answer.data.get("mode", turn.text))
+                self.info["mode"] = mode
+                self.record([["thread_mode", self.thread_id, mode]])
+                event = {"event": "reply", "text": f"Mode is now {mode}."}
+            self.answer_unrun(turn, event)
+            self.pump()
+
+        self.ask(self.host.address, HostSetMode(turn.text), answered, limit_s=30.0)
+
+    # --- routes, session, release, close ---
+
+    def _set_routes(self, request: ThreadRoutes) -> None:
+        before, self.routes = self.routes, [r[0] for r in request.routes]
+        for word, route in (("joined", request.joined), ("left", request.left)):
+            others = [r for r in (self.routes if word == "joined" else before) if r != route]
+            if route and others:
+                by = str(request.sender.get("name") or "")
+                body = {"event": "notice", "text": f"{route} {word} this conversation.", "what": word, "route": route, "by": by}
+                self.record([], None, events=[(None, "notice", body)], fanout=others)
+        for permission in self.permissions.open() if request.joined else []:
+            event = permission.event()
+            self.record([], None, events=[(self.turn, "permission", event)], fanout=[request.joined], target=request.joined)
+        self.rest()
+
+    def _set_session(self, delivery: Delivery, request: ThreadSession) -> None:
+        if self.turn is not None:
+            raise BusyError("A turn is running in this conversation.", hint="Wait for it, or /stop it first.")
+
+        def gone() -> None:
+            self.session, self.store_root = request.session, request.store_root
+            self.row["start"] = request.start
+            self.reply(delivery, Ok({"session": self.session}))
+            self.pump()
+
+        self.host.stop("another session", gone)
+
+    def _release(self, delivery: Delivery, request: ThreadRelease) -> None:
+        if self.turn is not None and not request.stop_turn:
+            raise BusyError(
+                "A turn is running in this conversation.", hint="Wait for it to end, or stop it with /stop.", code="turn_running"
+            )
+        if self.turn is not None and self.turn.sent:
+            self.turn.cancelling = True
+            self.tell(self.host.address, HostCancel(self.turn.id))
+        self.host.stop(request.reason, lambda: self.reply(delivery, Ok({"session": self.session})))
+
+    def _close(self, request: ThreadClose) -> None:
+        self._closing = True
+        self.row["status"] = "closed"
+        closed = RefusedError(f"The conversation was closed: {request.reason}.", code="thread_closed")
+        for waiting in self.queue.drop_all():
+            self.answer_unrun(waiting, error_event(closed.to_wire()))
+        if self.turn is None:
+            self._finish_close()
+
+    def _finish_close(self) -> None:
+        self.host.stop("closed", self._leave)
+
+    def rest(self) -> None:
+        """Nothing to do: stop the host later (or now when nobody is attached), leave memory when it is gone."""
+        if self.turn is not None or len(self.queue) or len(self.permissions):
+            self.cancel_timer(IDLE)
+            return
+        if self.host.state == "idle":
+            self.set_timer(IDLE, self.settings.threads.idle_shutdown_s if self.routes else 0.0)
+        elif self.host.state == "dead":
+            if self.quiet:
+                self._leave()
+            elif "leave" not in self._timers:
+                self.set_timer("leave", 5.0)
+
+    # --- what the link and the events need ---
+
+    def now(self) -> float:
+        return self.clock.now()
+
+    def spawn_request(self, epoch: int) -> SpawnHost:
+        start = self.row.get("start", "new") if self.session else "new"
+        return SpawnHost(
+            self.thread_id, INSTANCE, epoch, self.row["agent"], self.row["profile"], self.row["cwd"],
+            self.row["workspace"], self.session, "resume" if start == "new" and self.session else start,
+            self.row["env"], self.row.get("mode", ""),
+        )
+
+    def host_adopted(self, hello: HostHello) -> None:
+        self.cancel_timer(LOST)
+        turn = self.turn
+        # A turn that the host never saw is sent again; one that it has seen goes on or has ended, as its events say.
+        if turn is not None and turn.started and turn.id not in hello.turns and hello.session:
+            turn.sent = False
+            self._send(turn)
+        if turn is None:
+            self.pump()
+
+    def host_failed(self, error: VibeAroundError) -> None:
+        """The host could not be started: everything that waits is answered, and nothing is forgotten of the session."""
+        for waiting in self.queue.drop_all():
+            self.answer_unrun(waiting, error_event(error.to_wire()))
+        self.rest()
+
+    def host_dead(self, reason: str) -> None:
+        self.cancel_timer(IDLE)
+        self.cancel_timer(LOST)
+        self.events.forget()
+        if self.turn is not None:
+            self._interrupted(reason)
+        else:
+            self.pump()
+
+    def spooled(self, events: list[Any]) -> None:
+        for fields in events:
+            self.events.take(HostEvent(*fields))
+
+    def record(
+        self, ops: list[Any], then: Continue | None = None, *, events: list[tuple[Turn | None, str, dict[str, Any]]] | None = None,
+        fanout: list[str] | None = None, target: str = "",
+    ) -> None:
+        """One transaction; its events go to the attached routes and to the route that asked."""
+        rows, fans = [], []
+        for turn, kind, body in events or []:
+            origin = turn.route if turn else ""
+            rows.append([self.thread_id, turn.id if turn else "", kind, body, target, origin])
+            routes = fanout if fanout is not None else self.routes
+            fans.append([*routes, origin] if origin and origin not in routes and not target else list(routes))
+        self.ask("journal", Record(ops, rows, fans), then or self._recorded, limit_s=60.0)
+
+    def _recorded(self, answer: Any) -> None:
+        """Nothing depends on it; a failure is the journal's to report."""
+
+    def preview(self, event: dict[str, Any]) -> None:
+        turn = self.turn
+        routes = self.routes if turn is None or turn.route in self.routes else [*self.routes, turn.route]
+        for route in routes:
+            self.tell(f"route/{route}", Preview(route, turn.id if turn else "", self.thread_id, event))
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "id": self.thread_id, "state": self.host.state, "busy": self.turn is not None, "agent": self.row["agent"],
+            "profile": self.row["profile"], "cwd": self.row["cwd"], "workspace": self.row["workspace"],
+            "title": self.row["title"], "session": self.session, "queue": len(self.queue), "routes": self.routes,
+            "turn": self.turn.key if self.turn else "", "turn_route": self.turn.route if self.turn else "",
+            "permissions": len(self.permissions), **{k: self.info.get(k) for k in ("model", "mode", "modes", "commands")},
+        }
