@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.model_process import FakeModel
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".agents" / "node_modules" / ".bin"
@@ -118,6 +119,17 @@ class AgentHome:
     def codex_sessions(self) -> list[Path]:
         """The rollouts that Codex has written, oldest first."""
         return _by_age((self.codex_home / "sessions").glob("*/*/*/rollout-*.jsonl"))
+
+    def wait_stored(self, session: str, text: str) -> Path:
+        """The file of a session, once it holds `text`: both agents write a turn to disk some time after they ended it."""
+
+        def stored() -> Path | None:
+            for path in [*self.claude_sessions(), *self.codex_sessions()]:
+                if session in path.name and text in path.read_text("utf-8"):
+                    return path
+            return None
+
+        return until(stored, f"{text!r} in the stored session {session}")
 
     # --- files
 

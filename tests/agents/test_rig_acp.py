@@ -18,6 +18,7 @@ def test_a_session_is_loaded_again_after_the_adapter_was_killed(
         session = probe.new_session(work)
         assert probe.prompt(session, "remember banana") == "end_turn"
         assert "ECHO#1: remember banana" in probe.text()
+        home.wait_stored(session, "ECHO#1: remember banana")
         probe.kill()
     with adapter(home, work) as probe:
         probe.load_session(session, work)

@@ -35,7 +35,7 @@ def test_claude_asks_in_the_terminal_before_it_runs_a_command(model: FakeModel, 
         tui.type("SHELL{touch made}")
         tui.wait_for("Do you want to proceed")
         assert not (work / "made").exists()
-        tui.press("Enter")
+        tui.decide("Enter", dialog="Do you want to proceed")
         tui.wait_for("TOOL-RESULT#1")
     assert (work / "made").exists()
 
@@ -45,6 +45,6 @@ def test_codex_asks_in_the_terminal_before_it_runs_a_command(model: FakeModel, h
         tui.type("SHELL{touch made}")
         tui.wait_for("Would you like to run")
         assert not (work / "made").exists()
-        tui.press("Enter")
+        tui.decide("Enter", dialog="Would you like to run")
         tui.wait_for("TOOL-RESULT#1")
     assert (work / "made").exists()

@@ -84,6 +84,19 @@ class Tui:
         """Press keys by tmux's names: Enter, Escape, Up, C-c."""
         self._tmux("send-keys", "-t", "t", *keys)
 
+    def decide(self, key: str, *, dialog: str) -> None:
+        """Wait for a dialog that shows `dialog`, and press a key until it is gone. Agents let keys fall for a moment after
+        a dialog has come, so that a person who is typing does not answer it by mistake; one press may be too early."""
+        self.wait_for(dialog)
+        for _ in range(20):
+            self.press(key)
+            try:
+                self.wait_until(lambda screen: re.search(dialog, screen) is None, f"the end of {dialog!r}", seconds=1.0)
+            except AssertionError:
+                continue
+            return
+        raise AssertionError(f"{key} did not answer the dialog:\n{self.screen().rstrip()}")
+
     def wait_for(self, pattern: str, *, seconds: float = 30.0) -> str:
         """Wait until a regular expression matches the screen; returns the screen."""
         compiled = re.compile(pattern)

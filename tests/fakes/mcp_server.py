@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 _TOOLS = [
@@ -31,7 +32,7 @@ def _call(params: dict[str, Any]) -> str:
     if params["name"] == "add":
         return str(params["arguments"]["a"] + params["arguments"]["b"])
     env = {key: value for key, value in os.environ.items() if any(part in key.upper() for part in _TOLD)}
-    return json.dumps({"cwd": os.getcwd(), "ppid": os.getppid(), "env": env, "meta": params.get("_meta")})
+    return json.dumps({"cwd": str(Path.cwd()), "ppid": os.getppid(), "env": env, "meta": params.get("_meta")})
 
 
 def _result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
