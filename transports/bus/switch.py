@@ -1,0 +1,130 @@
+"""The switch of one process: which receiver stands behind which address.
+
+Order: a receiver only puts a delivery into an inbox, on the caller's thread; so two sends of one sender to one
+address arrive in order, and different addresses do not wait on one another.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from agents_registry.errors import NotFoundError, VibeAroundError
+from transports.bus.api import Delivery, Peer, Receiver
+from transports.bus.messages import Failed
+
+Forward = Callable[[Delivery], bool]
+
+
+class Passivated(Exception):
+    """Raised by a receiver whose actor has gone to sleep: the switch asks the prefix for a new one and tries again."""
+
+
+class Switch:
+    """Implements `api.Bus`; thread-safe.
+
+    `forward`: asked for every address that has no receiver here; returns False when it cannot carry it either. A
+    process that is not the supervisor hands its `BusClient.forward` in, and its actors need not know where they are.
+    """
+
+    def __init__(self, *, forward: Forward | None = None) -> None:
+        self._receivers: dict[str, Receiver] = {}
+        self._prefixes: list[tuple[str, Callable[[str], Receiver | None]]] = []
+        self._lock = threading.RLock()
+        self._count_lock = threading.Lock()
+        self._forward = forward
+        self._counts: Counter[str] = Counter()
+
+    def send(self, address: str, message: Any, *, sender: str = "", corr: int = 0, peer: Peer | None = None) -> None:
+        delivery = Delivery(address, message, sender, corr, peer)
+        for _ in range(8):  # a sleeper can wake and sleep again between look-up and put; eight times in a row is a defect
+            receiver = self._receivers.get(address)
+            if receiver is None:
+                receiver = self._activate(address)
+            if receiver is None:
+                if self._forward is not None and self._forward(delivery):
+                    return
+                self._refuse(delivery, "unknown", _nobody(address))
+                return
+            try:
+                receiver(delivery)
+                return
+            except Passivated:
+                self._forget(address, receiver)
+            except VibeAroundError as error:
+                self._refuse(delivery, error.code, error)
+                return
+        self._refuse(delivery, "unknown", _nobody(address))
+
+    def register(self, address: str, receiver: Receiver) -> None:
+        with self._lock:
+            if address in self._receivers:
+                raise ValueError(f"two receivers for the bus address {address!r}")
+            self._receivers[address] = receiver
+
+    def unregister(self, address: str) -> None:
+        with self._lock:
+            self._receivers.pop(address, None)
+
+    def register_prefix(self, prefix: str, activate: Callable[[str], Receiver | None]) -> None:
+        with self._lock:
+            if any(known == prefix for known, _ in self._prefixes):
+                raise ValueError(f"two activators for the bus prefix {prefix!r}")
+            self._prefixes.append((prefix, activate))
+            self._prefixes.sort(key=lambda entry: -len(entry[0]))
+
+    def known(self, address: str) -> bool:
+        """Whether a receiver stands behind the address now (nothing is activated)."""
+        return address in self._receivers
+
+    def addresses(self, prefix: str = "") -> list[str]:
+        """The registered addresses that start with `prefix`."""
+        with self._lock:
+            return [address for address in self._receivers if address.startswith(prefix)]
+
+    def counters(self) -> dict[str, int]:
+        """How many messages were refused, by the code of the refusal ("unknown", "busy", …), and how many of those
+        could not be answered because nobody waits ("unanswered")."""
+        with self._count_lock:
+            return dict(self._counts)
+
+    def _activate(self, address: str) -> Receiver | None:
+        with self._lock:  # under the lock, so that two first messages make one actor
+            receiver = self._receivers.get(address)
+            if receiver is not None:
+                return receiver
+            for prefix, activate in self._prefixes:
+                if address.startswith(prefix):
+                    receiver = activate(address)
+                    # An activator may register by itself; then that one counts.
+                    known = self._receivers.get(address)
+                    if known is not None:
+                        return known
+                    if receiver is not None:
+                        self._receivers[address] = receiver
+                    return receiver
+        return None
+
+    def _forget(self, address: str, receiver: Receiver) -> None:
+        with self._lock:
+            if self._receivers.get(address) is receiver:
+                del self._receivers[address]
+
+    def _refuse(self, delivery: Delivery, code: str, error: VibeAroundError) -> None:
+        answerable = delivery.corr > 0 and bool(delivery.sender)  # a negative one is an answer itself
+        with self._count_lock:
+            self._counts[code] += 1
+            if not answerable:
+                self._counts["unanswered"] += 1
+        if answerable:
+            self.send(delivery.sender, Failed(error.to_wire()), sender=delivery.address, corr=-delivery.corr)
+
+
+def _nobody(address: str) -> VibeAroundError:
+    return NotFoundError(
+        f"nothing answers at {address!r}.",
+        hint="It may have ended or never started: look at `va status`.",
+        code="no_receiver",
+    )
