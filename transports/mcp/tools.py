@@ -46,6 +46,7 @@ def check(name: str, arguments: object, meta: dict[str, Any]) -> ToolCall:
         raise UsageError(f"The arguments of {name} must be an object.")
     schema = _BY_NAME[name]["inputSchema"]
     given: dict[str, str] = {}
+    key: str
     for key, value in arguments.items():
         if key not in schema["properties"]:
             near = get_close_matches(key[:64], schema["properties"], 1)
@@ -54,7 +55,7 @@ def check(name: str, arguments: object, meta: dict[str, Any]) -> ToolCall:
         if value is None or value == "":
             continue
         given[_ALIASES.get(key, key)] = _checked_text(name, key, value)
-    missing: list[str] = [key for key in schema.get("required", ()) if key not in given]
+    missing = [required for required in schema.get("required", ()) if required not in given]
     if missing:
         raise UsageError(f"{name} needs {' and '.join(missing)}.", hint=schema["properties"][missing[0]]["description"])
     cwd = given.get("cwd")
