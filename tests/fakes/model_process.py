@@ -163,4 +163,5 @@ class FakeModel:
                     raise AssertionError(
                         f"the model never saw {what} in {seconds} s; it was asked:\n{asked or '  nothing'}"
                     )
-                self._changed.wait_for(lambda seen=seen: self._logged > seen, timeout=left)
+                if self._logged == seen:
+                    self._changed.wait(timeout=left)
