@@ -124,6 +124,12 @@ def thread_create(
     c: sqlite3.Connection, tid: str, workspace: str, cwd: str, agent: str, profile: str, title: str, start: str,
     env: Any, at: float,
 ) -> None:
+    """`workspace` is an id, or `real:<path>` for the active workspace of a real path."""
+    if workspace.startswith("real:"):
+        row = c.execute("SELECT id FROM workspaces WHERE real = ? AND archived = 0", (workspace[5:],)).fetchone()
+        if row is None:
+            raise NotFoundError(f"there is no workspace of {workspace[5:]}.")
+        workspace = row["id"]
     c.execute(
         "INSERT INTO threads (id, workspace, cwd, agent, profile, status, title, start, env, created_at, updated_at)"
         " VALUES (?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?)",
@@ -333,3 +339,33 @@ def forget_old(c: sqlite3.Connection, before: float) -> int:
     )
     c.execute("DELETE FROM inbox WHERE state = 'done' AND received_at < ?", (before,))
     return int(c.execute("DELETE FROM turns WHERE ended_at IS NOT NULL AND ended_at < ?", (before,)).rowcount)
+
+
+@operation
+def route_at(c: sqlite3.Connection, route: str) -> int:
+    row = c.execute("SELECT position FROM routes WHERE route = ?", (route,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+@operation
+def thread_members(c: sqlite3.Connection, thread: str) -> dict[str, Any]:
+    """{routes: [[route, joined seq]], agent, title, session}."""
+    row = c.execute("SELECT agent, title FROM threads WHERE id = ?", (thread,)).fetchone()
+    current = c.execute("SELECT id FROM sessions WHERE thread = ? AND current = 1", (thread,)).fetchone()
+    routes = c.execute("SELECT route, joined_seq FROM routes WHERE thread = ? ORDER BY route", (thread,))
+    return {
+        "routes": [[r[0], r[1]] for r in routes], "agent": row["agent"] if row else "", "title": row["title"] if row else "",
+        "session": current["id"] if current else "",
+    }
+
+
+@operation
+def detach_or_close(c: sqlite3.Connection, route: str, at: float) -> list[Any]:
+    """[thread left, closed]: the last route closes the thread."""
+    thread = detach(c, route, at)
+    if not thread:
+        return ["", False]
+    if c.execute("SELECT 1 FROM routes WHERE thread = ? LIMIT 1", (thread,)).fetchone() is not None:
+        return [thread, False]
+    thread_close(c, thread, at)
+    return [thread, True]

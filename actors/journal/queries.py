@@ -73,10 +73,19 @@ def feed(c: sqlite3.Connection, text: str, after: int, limit: int = PAGE) -> dic
 
 
 @query
-def feed_size(c: sqlite3.Connection, text: str, after: int) -> dict[str, Any]:
-    """{count, keep_from(n)}: how many events wait, and the position from which the newest `PAGE` begin."""
-    count = c.execute(f"SELECT COUNT(*) FROM ({_FEED})", {"route": text, "after": after, "limit": -1}).fetchone()[0]
-    return {"count": count}
+def feed_skip(c: sqlite3.Connection, text: str, after: int, keep: int, since: float) -> dict[str, Any]:
+    """{skipped, position}: how many waiting events are over the number or the age that is kept, and where to go on."""
+    base = f"SELECT seq FROM ({_FEED})"
+    params = {"route": text, "after": after, "limit": -1, "since": since}
+    old = c.execute(f"SELECT COUNT(*), MAX(seq) FROM ({base.replace('SELECT seq', 'SELECT *')}) WHERE at < :since", params).fetchone()
+    count = c.execute(f"SELECT COUNT(*) FROM ({base})", params).fetchone()[0]
+    position, skipped = after, 0
+    if old[0]:
+        position, skipped = int(old[1]), int(old[0])
+    if count - skipped > keep:
+        row = c.execute(f"{base} LIMIT 1 OFFSET :offset", {**params, "offset": count - keep - 1}).fetchone()
+        position, skipped = int(row[0]), count - keep
+    return {"skipped": skipped, "position": position}
 
 
 @query

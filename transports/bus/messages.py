@@ -757,3 +757,19 @@ class ProbeHost:
     agent_pid: int
     agent_pgid: int
     agent_start: int
+
+
+@message("default_workspace")
+class DefaultWorkspace:
+    """Address `workspaces`: the workspace of a chat's first contact (`general` for terminals, `im/<channel>` else), made
+    when it is missing. Answered with Ok {id, cwd, real}."""
+
+    channel: str
+
+
+@message("set_profile")
+class SetProfile:
+    """Address `attacher`: another profile for the route's thread. `direct` is the only one for now."""
+
+    route: str
+    profile: str
