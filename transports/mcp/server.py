@@ -83,8 +83,10 @@ class McpConnection:
                 dropped = self._call_of(received.id)
                 if dropped is not None:
                     del self._open[dropped]
+                    known = len(calls)
                     calls = [call for call in calls if call.call_id != dropped]
-                    cancelled.append(dropped)
+                    if len(calls) == known:  # handed out by an earlier feed
+                        cancelled.append(dropped)
             elif isinstance(received, core.Call):
                 self.client = received.client or self.client
                 refusal = self._refusal(received)

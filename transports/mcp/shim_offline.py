@@ -73,9 +73,9 @@ def _outcome(message: dict[str, Any], words: str) -> dict[str, Any]:
     else:
         return {"error": {"code": -32601 if method else -32600, "message": words}}
     if modern:
-        result.update({"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": _INFO}})
+        result["resultType"] = "complete"
         if method != "tools/call":
-            result.update({"ttlMs": 0, "cacheScope": "private"})
+            result.update({"ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": _INFO}})
     return {"result": result}
 
 
