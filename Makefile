@@ -54,7 +54,7 @@ clean:  ## remove what was built and measured; keeps .venv and .agents
 $(DEV): setup.cfg pyproject.toml
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make dev PYTHON=python3.12")'
-	$(PY) -m pip install -q --disable-pip-version-check --upgrade pip
+	$(PY) -m pip install -q --disable-pip-version-check --upgrade pip 'setuptools>=77'
 	$(PY) -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@
 

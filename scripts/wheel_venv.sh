@@ -5,5 +5,5 @@ set -euo pipefail
 python=$1 venv=$2 wheel=$3 extras=$4
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 pip=("$venv/bin/python" -m pip --disable-pip-version-check)
-"${pip[@]}" install -q "$wheel[$extras]"
-"${pip[@]}" install -q --force-reinstall --no-deps "$wheel"
+"${pip[@]}" install -qq "$wheel[$extras]"
+"${pip[@]}" install -qq --force-reinstall --no-deps "$wheel"

@@ -43,7 +43,8 @@ class History:
     def add(self, role: str, text: str) -> None:
         """One entry; texts of a user that are harness only are left out, and so are empty ones."""
         if role == "user":
-            text = "" if _NOISE.match(text) else _WRAPPED.sub("", text).strip()
+            text = _WRAPPED.sub("", text).strip()
+            text = "" if _NOISE.match(text) else text
         if text or role == "result":
             self.turns.append((role, text))
 
