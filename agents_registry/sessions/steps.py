@@ -57,6 +57,8 @@ class Step:
     model: str = ""
     stored: str | None = None
     """A human turn's text exactly as stored, where what is carried leaves out what a harness wrapped round it."""
+    kept_from: str = ""
+    """Of a COMPACT step: id of the first step before it that the agent still sees after the summary."""
     counted: bool = True
     """False: an inspection passes over it (a sub-agent's record)."""
     carried: bool = True
@@ -215,3 +217,15 @@ def live_path(steps: list[Step]) -> list[Step]:
             if ids <= called:
                 kept.add(index)
     return [step for index, step in enumerate(steps) if index in kept]
+
+
+def keep_after_summary(steps: list[Step]) -> list[Step]:
+    """Move the steps that the last compaction kept (`kept_from`) behind its summary, where the agent sees them."""
+    last = next((index for index in range(len(steps) - 1, -1, -1) if steps[index].kind is Kind.COMPACT), None)
+    if last is None or not steps[last].kept_from:
+        return steps
+    first = next((index for index in range(last) if steps[index].id == steps[last].kept_from), None)
+    if first is None:
+        return steps
+    kept = [step for step in steps[first:last] if step.kind is not Kind.COMPACT]
+    return [*steps[:first], steps[last], *kept, *steps[last + 1 :]]
