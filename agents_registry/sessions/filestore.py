@@ -236,19 +236,8 @@ class FileStore(ABC):
     def finish(self, builder: Builder, meta: Meta, info: SessionInfo) -> Conversation:
         """The conversation with all that belongs to the session as a whole."""
         self.beside(info.path, info.store_root, meta)
-        made = builder.done()
-        made.cwd = meta.cwd or made.cwd or info.cwd
-        made.last_cwd = made.last_cwd or made.cwd
-        made.title = info.title or meta.title
-        made.model = made.model or meta.model
-        made.branch = meta.branch
-        made.parent_id = info.parent_id or meta.parent_id
-        made.created_at = made.created_at if made.created_at is not None else meta.created_at
-        made.updated_at = made.updated_at if made.updated_at is not None else (meta.updated_at or info.updated_at)
-        made.path, made.store_root = info.path, info.store_root
-        made.skipped = tuple(meta.skipped)
-        made.skipped_count = meta.malformed
-        made.unknown = meta.unknown
+        made = finished(builder, meta, info)
+        made.cwd = meta.cwd or made.cwd
         return made
 
     def inspect(self, path: Path) -> Inspection:
@@ -259,19 +248,7 @@ class FileStore(ABC):
             tally.add(step)
         if not meta.ours and (meta.objects or not self.torn(path)):
             raise no_session(path, self.agent)
-        return Inspection(
-            agent=self.agent,
-            id=meta.id,
-            cwd=meta.cwd,
-            user_turns=tally.user_turns,
-            assistant_texts=tally.assistant_texts,
-            assistant_messages=tally.assistant_messages,
-            tool_calls=tally.tool_calls,
-            tool_results=tally.tool_results,
-            malformed=meta.malformed,
-            first_user_sha256=tally.first_user,
-            skipped=tuple(meta.skipped),
-        )
+        return counted(self.agent, meta, tally, session_id=meta.id, cwd=meta.cwd)
 
     def recognises(self, path: Path) -> bool:
         """See `SessionStore.recognises`."""
@@ -296,6 +273,41 @@ class FileStore(ABC):
     def tail(self, info: SessionInfo) -> Tail:
         """See `SessionStore.tail`."""
         return file_tail(info.path, self.leaf_keys)
+
+
+def counted(agent: str, meta: Meta, tally: Tally, *, session_id: str, cwd: str) -> Inspection:
+    """The inspection that belongs to these counts."""
+    return Inspection(
+        agent=agent,
+        id=session_id,
+        cwd=cwd,
+        user_turns=tally.user_turns,
+        assistant_texts=tally.assistant_texts,
+        assistant_messages=tally.assistant_messages,
+        tool_calls=tally.tool_calls,
+        tool_results=tally.tool_results,
+        malformed=meta.malformed,
+        first_user_sha256=tally.first_user,
+        skipped=tuple(meta.skipped),
+    )
+
+
+def finished(builder: Builder, meta: Meta, info: SessionInfo) -> Conversation:
+    """The conversation with all that belongs to the session as a whole."""
+    made = builder.done()
+    made.cwd = info.cwd or meta.cwd or made.cwd
+    made.last_cwd = made.last_cwd or made.cwd
+    made.title = info.title or meta.title
+    made.model = made.model or meta.model
+    made.branch = meta.branch
+    made.parent_id = info.parent_id or meta.parent_id
+    made.created_at = made.created_at if made.created_at is not None else meta.created_at
+    made.updated_at = made.updated_at if made.updated_at is not None else (meta.updated_at or info.updated_at)
+    made.path, made.store_root = info.path, info.store_root
+    made.skipped = tuple(meta.skipped)
+    made.skipped_count = meta.malformed
+    made.unknown = meta.unknown
+    return made
 
 
 def read_document(path: Path, meta: Meta) -> Any:
