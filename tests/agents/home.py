@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ CLAUDE_ACP = BIN / "claude-agent-acp"
 CODEX_ACP = BIN / "codex-acp"
 # Codex looks for bubblewrap on PATH and warns in the chat when it is not there; its package brings one.
 _BUBBLEWRAP = ROOT.joinpath(".agents/node_modules/@openai").glob("codex-*/vendor/*/codex-resources/bwrap")
-_PATH = os.pathsep.join([str(BIN), *(str(path.parent) for path in _BUBBLEWRAP)])
+_OWN_BIN = Path(sys.executable).parent
+_PATH = os.pathsep.join([str(BIN), str(_OWN_BIN), *(str(path.parent) for path in _BUBBLEWRAP)])
 _KEY = "dummy-key"
 
 
@@ -31,6 +34,10 @@ def why_no_agents() -> str:
     if missing:
         return f"not in .agents: {', '.join(missing)} (make test puts them there)"
     return "" if shutil.which("node") else "node is not installed"
+
+
+def _path() -> str:
+    return f"{_PATH}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
 class AgentHome:
@@ -50,6 +57,8 @@ class AgentHome:
         for path in (self.claude_config, self.codex_home, self.tmp):
             path.mkdir(parents=True, exist_ok=True)
         self._write_json(self.claude_config / "settings.json", {"permissions": {"defaultMode": "default"}})
+        # A login shell would put the system's PATH in the place of ours.
+        (self.home / ".bash_profile").write_text(f"export PATH={shlex.quote(_path())}\n", "utf-8")
         self.trust(*trusted)
 
     def trust(self, *directories: Path) -> None:
@@ -88,7 +97,8 @@ class AgentHome:
     def env(self, **more: str) -> dict[str, str]:
         """The whole environment for an agent, or for a daemon that will start agents: nothing else is inherited."""
         return {
-            "PATH": f"{_PATH}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PATH": _path(),
+            "VIBEAROUND_AGENTS_DIR": str(ROOT / ".agents"),
             "LANG": "C.UTF-8",
             "TERM": "xterm-256color",
             "SHELL": "/bin/bash",
