@@ -14,7 +14,7 @@ from actors.mailbox import Clock, Mailbox
 from actors.pickup_terminal import TerminalPickup
 from agents_registry.errors import AgentError, NotFoundError, RefusedError, UsageError
 from agents_registry.loader import Registry
-from transports.bus.api import Bus, Delivery
+from transports.bus.api import Bus, Delivery, Peer
 from transports.bus.messages import (
     AttachExternal,
     Attached,
@@ -25,6 +25,7 @@ from transports.bus.messages import (
     Failed,
     FindWorkspace,
     HandoverThread,
+    IdentifySession,
     IssueCode,
     ListSessions,
     Load,
@@ -71,6 +72,8 @@ class Attacher(Mailbox):
             TerminalPickup(self, delivery, message).begin()
         elif isinstance(message, PrepareHandover):
             self._prepare(delivery, message)
+        elif isinstance(message, IdentifySession):
+            self._identify(delivery.peer, message, lambda a: self.reply(delivery, a))
         elif isinstance(message, HandoverThread):
             self._handover_thread(delivery, message)
         elif isinstance(message, ListSessions):
@@ -187,8 +190,23 @@ class Attacher(Mailbox):
 
     def _prepare(self, delivery: Delivery, request: PrepareHandover) -> None:
         """Whose session is it, is it in the store, is its directory there: only then a code."""
+
+        def found(answer: Any) -> None:
+            if isinstance(answer, Failed):
+                self.reply(delivery, answer)
+                return
+            data = answer.data
+            issue = IssueCode(
+                data["agent"], data["id"], data["cwd"], request.profile or "direct", data["store_root"], data["title"],
+                data.get("env") or {}, {**request.issuer, **(data.get("issuer") or {})}, data.get("note", ""),
+            )
+            self.ask("handover", issue, lambda a: self.reply(delivery, a))
+
+        who = IdentifySession(request.agent, request.session, request.cwd, request.evidence, request.env, request.issuer)
+        self._identify(delivery.peer, who, found)
+
+    def _identify(self, peer: Peer | None, request: IdentifySession, then: Callable[[Any], None]) -> None:
         spec = self.registry.get(request.agent)
-        peer = delivery.peer
         hosted = peer.host_thread if peer is not None else ""
 
         def current(answer: Any) -> None:
@@ -197,30 +215,22 @@ class Attacher(Mailbox):
                 session = next((s["id"] for s in answer.data["sessions"] if s["current"]), "")
                 if session and answer.data["thread"]["agent"] == spec.id:
                     evidence.append(["hosted", session])
-            identify(evidence)
+            ask(evidence)
 
-        def identify(evidence: list[Any]) -> None:
+        def ask(evidence: list[Any]) -> None:
             args = {
                 "agent": spec.id, "session": request.session, "cwd": request.cwd, "evidence": evidence, "env": request.env,
-                "pid": int(request.issuer.get("pid") or 0),
+                "pid": int(request.issuer.get("pid") or (peer.pid if peer is not None else 0)),
             }
-            self.ask("reader", Read("identify", args, 10.0), found, limit_s=25.0)
+            self.ask("reader", Read("identify", args, 10.0), done, limit_s=25.0)
 
-        def found(answer: Any) -> None:
-            if isinstance(answer, Failed):
-                self.reply(delivery, answer)
-                return
-            data = answer.data
-            issue = IssueCode(
-                spec.id, data["id"], data["cwd"], request.profile or "direct", data["store_root"], data["title"],
-                data.get("env") or request.env, {**request.issuer, **(data.get("issuer") or {})}, data.get("note", ""),
-            )
-            self.ask("handover", issue, lambda a: self.reply(delivery, a))
+        def done(answer: Any) -> None:
+            then(Ok({**answer.data, "agent": spec.id}) if isinstance(answer, Ok) else answer)
 
         if hosted:
             self.ask("history", Load("thread", [hosted]), current)
         else:
-            identify(list(request.evidence))
+            ask(list(request.evidence))
 
     def _handover_thread(self, delivery: Delivery, request: HandoverThread) -> None:
         def loaded(answer: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from agents_registry.errors import BusyError, VibeAroundError
-from transports.bus.api import Bus, Delivery
+from transports.bus.api import Bus, Delivery, Peer
 from transports.bus.codec import message
 from transports.bus.messages import Failed
 
@@ -27,6 +27,16 @@ class Timer:
 
     name: str
     generation: int = 0
+
+
+@message("now")
+class Now:
+    """An actor's word to itself: run what `later` kept."""
+
+
+class _Nothing:
+    def cancel(self) -> None:
+        """Nothing is armed."""
 
 
 class Cancellable(Protocol):
@@ -82,7 +92,10 @@ class Mailbox:
         except VibeAroundError as error:
             self.fail(delivery, error)
 
-    def ask(self, address: str, msg: Any, then: Continue, *, limit_s: float = 30.0) -> None:
+    def ask(
+        self, address: str, msg: Any, then: Continue, *, limit_s: float = 30.0, peer: Peer | None = None
+    ) -> None:
+        """`peer`: on whose behalf, when the asker only passes a question on."""
         corr = next(_CORRELATIONS) & 0xFFFFFFFF or 1
 
         def expired() -> None:
@@ -90,7 +103,7 @@ class Mailbox:
             self.bus.send(self.address, Failed(late.to_wire()), sender=address, corr=-corr)
 
         self._pending[corr] = (then, self.clock.call_later(limit_s, expired))
-        self.bus.send(address, msg, sender=self.address, corr=corr)
+        self.bus.send(address, msg, sender=self.address, corr=corr, peer=peer)
 
     def tell(self, address: str, msg: Any) -> None:
         self.bus.send(address, msg, sender=self.address)
@@ -109,6 +122,12 @@ class Mailbox:
         msg = Timer(name, self._generation)
         handle = self.clock.call_later(delay_s, lambda: self.bus.send(self.address, msg, sender=self.address))
         self._timers[name] = (self._generation, handle)
+
+    def later(self, call: Callable[[], None]) -> None:
+        """Run `call` on the actor's own turn; safe from any thread (a clock's timer calls this)."""
+        corr = next(_CORRELATIONS) & 0xFFFFFFFF or 1
+        self._pending[corr] = (lambda _: call(), _Nothing())
+        self.bus.send(self.address, Now(), sender=self.address, corr=-corr)
 
     def cancel_timer(self, name: str) -> None:
         known = self._timers.pop(name, None)

@@ -63,6 +63,8 @@ class Item:
     agreed: bool = False
     """A binding change during the route's own turn was confirmed."""
     claim: Any = None
+    waiting: bool = False
+    """A question about it is open, or it waits for the turn to end."""
 
 
 class RouteActor(Mailbox):

@@ -773,3 +773,76 @@ class SetProfile:
 
     route: str
     profile: str
+
+
+@message("get_agents")
+class GetAgents:
+    """Address `catalog`. Answered with Ok {agents[{id, name, installed, usable, why}]}."""
+
+
+@message("start_reader")
+class StartReader:
+    """Reader pool -> spawner: start a reader process that owns this address. Answered with Ok {pid} or Failed."""
+
+    name: str
+
+
+@message("stop_child")
+class StopChild:
+    """Anyone -> spawner: end a child by its name, by force where needed."""
+
+    name: str
+
+
+@message("child_up")
+class ChildUp:
+    """Supervisor -> the actor that asked for a child: its connection was admitted."""
+
+    name: str
+
+
+@message("child_exited")
+class ChildExited:
+    """Spawner -> the actor that asked for a child: the process has ended."""
+
+    name: str
+    reason: str
+
+
+@message("list_hosts")
+class ListHosts:
+    """Address `hosts`. Answered with Ok {hosts[{thread, state, agent, session, pid, agent_pid}]}."""
+
+
+@message("memory_of")
+class MemoryOf:
+    """Address `spawner`. Answered with Ok {mb[]}: resident memory of each group of pids, in MB."""
+
+    pids: list[Any]
+
+
+@message("mcp_line")
+class McpLine:
+    """Io thread -> `mcp`: bytes of one agent's MCP connection, or its begin (line empty, opened) and end (closed)."""
+
+    connection: int
+    data: bytes = b""
+    opened: bool = False
+    closed: bool = False
+    pid: int = 0
+    uid: int = 0
+    role: str = ""
+    host_thread: str = ""
+    start_time: int = 0
+
+
+@message("identify_session")
+class IdentifySession:
+    """Address `attacher`: whose session is it? Answered with Ok {id, cwd, store_root, title, note, source, ...} or Failed."""
+
+    agent: str
+    session: str
+    cwd: str
+    evidence: list[Any] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    issuer: dict[str, Any] = field(default_factory=dict)

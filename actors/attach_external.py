@@ -1,0 +1,202 @@
+"""`attach_external_session`: the one function in which every doorway of a handover ends.
+
+In order: the agent is known, the store has the session, its recorded directory is there, the issuing turn is over (or
+the person decides), and only then one record that makes or joins the thread and attaches the route. Until that record
+nothing has changed, so a failure costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors.mailbox import Continue
+from agents_registry.errors import BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError
+from transports.bus.api import Delivery
+from transports.bus.messages import AttachExternal, Failed, Load, Ok, Read, RouteAsk, RouteNotice
+
+if TYPE_CHECKING:
+    from actors.attach import Attacher
+
+POLL_S = 0.4
+
+
+class SessionLookup:
+    """Shared by the doorways: from a code's payload to one session of the store whose directory exists."""
+
+    def __init__(self, attacher: Attacher, payload: dict[str, Any]) -> None:
+        self._attacher = attacher
+        self.payload = payload
+        self.spec = attacher.registry.get(str(payload["agent"]))
+
+    def find(self, then: Continue, fail: Continue) -> None:
+        """Continues with {id, cwd, real, store_root, title, aliases, ...}, or `fail(VibeAroundError)`."""
+        p = self.payload
+        args = {
+            "agent": self.spec.id, "wanted": p["session"], "cwd": p.get("cwd", ""), "env": p.get("env") or {},
+            "store_root": p.get("store_root", ""),
+        }
+
+        def resolved(answer: Any) -> None:
+            if isinstance(answer, Failed):
+                from agents_registry.errors import from_wire
+
+                fail(from_wire(answer.error))
+                return
+            try:
+                then(self._one(answer.data["matches"]))
+            except VibeAroundError as error:
+                fail(error)
+
+        self._attacher.ask("reader", Read("resolve", args, 10.0), resolved, limit_s=25.0)
+
+    def _one(self, matches: list[dict[str, Any]]) -> dict[str, Any]:
+        wanted, name = self.payload["session"], self.spec.name
+        if not matches:
+            raise NotFoundError(
+                f"{name} has no session {wanted}.", hint="It may have been deleted, or never written: send it a message there first.",
+                code="no_session",
+            )
+        if len(matches) > 1:
+            listed = "; ".join(f"{m['id']} ({m['title'] or 'untitled'}, {m['cwd']})" for m in matches[:6])
+            raise UsageError(f"{wanted!r} may mean {len(matches)} sessions of {name}: {listed}.", hint="Give the whole id.", code="ambiguous")
+        found = matches[0]
+        if not found["cwd"]:
+            raise NotFoundError(
+                f"The store of {name} does not say in which directory the session {found['id']} ran.",
+                hint=f"Resume it in a terminal once: `va launch {self.spec.id} --resume {found['id']}`.", code="no_cwd",
+            )
+        if not found["cwd_exists"]:
+            raise NotFoundError(
+                f"The directory of this session is gone: {found['cwd']}. Nothing was created and nothing changed.",
+                hint="Bring the directory back and try again while the code is valid.", code="no_directory",
+            )
+        return found
+
+
+class ExternalAttach:
+    """One attach on its way; lives as long as its answers come."""
+
+    def __init__(self, attacher: Attacher, delivery: Delivery, request: AttachExternal) -> None:
+        self._a = attacher
+        self._delivery = delivery
+        self._request = request
+        self._lookup = SessionLookup(attacher, request.payload)
+        self._session: dict[str, Any] = {}
+        self._told_waiting = False
+        self._note = ""
+
+    def begin(self) -> None:
+        self._lookup.find(self._found, self._fail)
+
+    def _fail(self, error: VibeAroundError) -> None:
+        self._a.fail(self._delivery, error)
+
+    def _found(self, session: dict[str, Any]) -> None:
+        self._session = session
+        named = str(self._request.payload.get("cwd", ""))
+        if named and session["real"] and named not in (session["cwd"], session["real"]) and not session.get("cwd_same"):
+            self._note = f"The call named {named}; the session belongs to {session['cwd']}, and goes on there."
+        self._look_for_thread(self._thread_known)
+
+    def _look_for_thread(self, then: Continue) -> None:
+        s = self._session
+        ids = [s["id"], *s.get("aliases", [])]
+        query = Load("thread_of_session", [self._lookup.spec.id, ids, s["store_root"]])
+        self._a.ask("history", query, lambda a: then(a.data["thread"] if isinstance(a, Ok) else ""))
+
+    def _thread_known(self, thread: str) -> None:
+        if thread:
+            self._join(thread)
+        else:
+            self._wait(self._a.clock.monotonic() + self._a.settings.threads.pickup_wait_s)
+
+    def _join(self, thread: str) -> None:
+        """Its host runs (or resumes) this very session: nothing to wait for."""
+        r = self._request
+        self._a.bind(
+            r.route, thread, [], r.sender, lambda answer: self._a.reply(self._delivery, answer),
+            agent=self._lookup.spec.id, title=self._session["title"], joined=True, note=self._note,
+        )
+
+    # --- the issuing terminal ---
+
+    def _wait(self, until: float) -> None:
+        args = {"agent": self._lookup.spec.id, "session": self._session, "env": self._request.payload.get("env") or {}}
+
+        def seen(answer: Any) -> None:
+            data = answer.data if isinstance(answer, Ok) else {}
+            if not data.get("running"):
+                self._writer(bool(data.get("locked")), data.get("live") or {})
+                return
+            if self._a.clock.monotonic() >= until:
+                self._ask_running()
+                return
+            if not self._told_waiting:
+                self._told_waiting = True
+                text = f"Waiting for the turn in the terminal to end (at most {self._a.settings.threads.pickup_wait_s:g} s)…"
+                self._a.tell(f"route/{self._request.route}", RouteNotice(text))
+            self._a.clock.call_later(POLL_S, lambda: self._poll(until))
+
+        self._a.ask("reader", Read("writer", args, 5.0), seen, limit_s=10.0)
+
+    def _poll(self, until: float) -> None:
+        # Back onto the attacher's own turn: a timer fires on the clock's thread.
+        self._a.later(lambda: self._wait(until))
+
+    def _ask_running(self) -> None:
+        options = [["go_on", "go on here anyway"], ["fork", "go on here with a copy (fork)"], ["cancel", "do nothing"]]
+        if not self._lookup.spec.sessions.fork:
+            options = [o for o in options if o[0] != "fork"]
+        if self._lookup.spec.sessions.one_writer:
+            options = [o for o in options if o[0] != "go_on"]
+        title = "The turn in the terminal still runs. Two writers would split the conversation. What now?"
+        ask = RouteAsk(self._a.new_id("q"), title, options, "cancel", self._a.settings.choices.expire_s)
+
+        def answered(answer: Any) -> None:
+            option = answer.data["option"] if isinstance(answer, Ok) else "cancel"
+            if option == "fork":
+                self._create("fork", "It goes on as a fork: the turn in the terminal runs on by itself.")
+            elif option == "go_on":
+                self._create("resume", "")
+            else:
+                self._fail(BusyError("Not picked up: the turn in the terminal still runs.", hint="Try again when it has ended.", code="turn_running"))
+
+        self._a.ask(f"route/{self._request.route}", ask, answered, limit_s=self._a.settings.choices.expire_s + 10)
+
+    def _writer(self, locked: bool, live: dict[str, Any]) -> None:
+        """Nobody writes now. A store with one writer whose window is still open is forked when the host first starts."""
+        if not locked:
+            self._create("resume", "")
+            return
+        if not self._lookup.spec.sessions.fork:
+            error = RefusedError("The session is open in another window, which alone may write.", hint="Close that window first.", code="locked")
+            self._fail(error)
+            return
+        note = (
+            f"{self._lookup.spec.name} keeps the session {self._session['id']} for its open window, so it goes on here as a fork: "
+            "full context, new id. `va pickup` brings the fork back to the terminal."
+        )
+        self._create("fork", note)
+
+    def _create(self, start: str, note: str) -> None:
+        a, s, r = self._a, self._session, self._request
+        if note:
+            self._note = f"{self._note} {note}".strip()
+        thread, now = a.new_id("wt"), a.clock.now()
+        real = s["real"] or s["cwd"]
+        name = real.rstrip("/").rpartition("/")[2] or "Workspace"
+        spec = self._lookup.spec
+        ops = [
+            ["workspace_add", a.new_id("ws"), s["cwd"], real, name, False, now],
+            ["thread_create", thread, f"real:{real}", s["cwd"], spec.id, "direct", s["title"], start, r.payload.get("env") or {}, now],
+            ["session_current", thread, spec.id, s["store_root"], s["id"], "", now],
+        ]
+
+        def bound(answer: Any) -> None:
+            # Somebody else picked the same session up in the meantime: join what they made.
+            if isinstance(answer, Failed) and answer.error[1] == "session_taken":
+                self._look_for_thread(lambda found: self._join(found) if found else a.reply(self._delivery, answer))
+                return
+            a.reply(self._delivery, answer)
+
+        a.bind(r.route, thread, ops, r.sender, bound, agent=spec.id, session=s["id"], title=s["title"], note=self._note)
