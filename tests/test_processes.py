@@ -19,7 +19,10 @@ def test_a_grandchild_in_a_session_of_its_own_is_found_by_its_mark(tmp_path: Pat
     mark = f"TEST_MARK={tmp_path}"
     env = {"PATH": os.environ["PATH"], "TEST_MARK": str(tmp_path)}
     with subprocess.Popen(
-        ["sh", "-c", "setsid cat & echo; exec cat"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["sh", "-c", "exec 3<&0; setsid cat <&3 >&2 & echo; exec cat"],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
