@@ -1,0 +1,8 @@
+"""Chat commands as pure functions: `parse` (the grammar), `table` (when and who), `text` (the words of the replies)."""
+
+from __future__ import annotations
+
+from actors.commands.parse import CodeText, Command, Prompt, Unknown, parse, read_code
+from actors.commands.table import Rule, allowed, rule
+
+__all__ = ["CodeText", "Command", "Prompt", "Rule", "Unknown", "allowed", "parse", "read_code", "rule"]
