@@ -7,11 +7,9 @@ setting holds a secret; secrets are referenced where they are used (environment,
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
-import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -306,6 +304,8 @@ def parse_file(path: Path) -> tuple[dict[str, Any], str]:
         raise UsageError(
             f"{path} is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8; it was left as it is."
         ) from error
+    import tomllib
+
     try:
         return tomllib.loads(text), text
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -360,7 +360,9 @@ def _checked_at(where: str, setting: Setting, value: Any) -> Any:
 
 
 def _did_you_mean(word: str, known: Any) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"Did you mean {near[0]}?" if near else "See `va settings list`."
 
 
