@@ -137,7 +137,7 @@ class HostEvents:
 
     def _on_failed(self, event: HostEvent, body: dict[str, Any]) -> None:
         thread = self._thread
-        error = AgentError(
+        error: VibeAroundError = AgentError(
             str(body.get("message", "the agent could not start")), hint=str(body.get("hint", "")),
             code=str(body.get("code", "agent_failed")),
         )
