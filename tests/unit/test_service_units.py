@@ -55,8 +55,8 @@ LAUNCHD = {
     "AbandonProcessGroup": True,
     "ExitTimeOut": 45,
     "Umask": 63,
-    "StandardOutPath": "/home/me/.vibearound/logs/supervisor.log",
-    "StandardErrorPath": "/home/me/.vibearound/logs/supervisor.log",
+    "StandardOutPath": "/home/me/.vibearound/supervisor.log",
+    "StandardErrorPath": "/home/me/.vibearound/supervisor.log",
 }
 
 

@@ -22,6 +22,7 @@ from transports import paths
 _SLOW_FSYNC_S = 0.1
 _LITTLE_SPACE = 200 * 1024 * 1024
 _ANSWER_S = 2.0
+_PRIVATE = ("run.json", "settings.toml", "*.db*", "state/*", "spool/*", "files/*", "launches/*")
 
 
 class Check(NamedTuple):
@@ -75,9 +76,8 @@ def _data_dir(data_dir: Path) -> Iterator[Check]:
         yield Check("data directory", "warn", f"others may look into {data_dir}", f"chmod 700 {data_dir}")
     else:
         yield Check("data directory", "ok", str(data_dir))
-    for path in sorted(data_dir.iterdir()) if stat.S_ISDIR(info.st_mode) else []:
-        private = path.name in ("run.json", "settings.toml") or path.suffix in (".db", ".sqlite") or path.name == "spool"
-        if private and path.stat().st_mode & 0o077:
+    for path in sorted(path for pattern in _PRIVATE for path in data_dir.glob(pattern)):
+        if path.stat().st_mode & 0o077:
             yield Check("data directory", "warn", f"others may read {path}", f"chmod go= {path}")
 
 

@@ -81,5 +81,5 @@ class Launchd:
     def _act(self, verb: str, *words: str) -> None:
         ran = self._run(["launchctl", verb, *words], ACT_S)
         if not ran.ok:
-            hint = f"See {self._unit.data_dir / 'logs' / 'supervisor.log'}, or `va serve` in a terminal."
+            hint = f"See {self._unit.data_dir / 'supervisor.log'}, or `va serve` in a terminal."
             raise failed(ran, f"launchctl {verb} {self.name} failed", hint)

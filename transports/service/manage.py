@@ -106,7 +106,6 @@ def install(manager: Manager, data_dir: Path) -> list[str]:
     changed = existing != content
     if changed:
         manager.path.parent.mkdir(parents=True, exist_ok=True)
-        (data_dir / "logs").mkdir(mode=0o700, exist_ok=True)
         paths.atomic_write(manager.path, content, 0o644)
     notes = manager.load(changed)
     return [f"{'Wrote' if changed else 'Kept'} {manager.path}.", f"{manager.name} is enabled and running.", *notes]

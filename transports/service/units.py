@@ -76,7 +76,7 @@ WantedBy=default.target
 
 def launchd_plist(unit: Unit) -> bytes:
     """The launch agent (launchd.plist(5)); its output goes to a file in the data directory."""
-    log = str(unit.data_dir / "logs" / "supervisor.log")
+    log = str(unit.data_dir / "supervisor.log")
     return plistlib.dumps(
         {
             "Label": unit.launchd_label,
