@@ -1,6 +1,7 @@
 """Run inside private mount and pid namespaces (pid 1 there): a throw-away systemd user manager, and our service in it.
 
-Prints one JSON object a line for each step; the test outside judges them. Argument: an empty folder.
+Prints one JSON object a line for each step; the test outside judges them. Arguments: an empty folder, and `real` for
+the real supervisor or `fake` for one that has a host without an agent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def alive(pid: int) -> bool:
     return paths.process_start_time(pid) is not None
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, which: str) -> None:
     runtime = folder / "run"
     for path in (runtime, folder / "linger"):
         path.mkdir(mode=0o700)
@@ -41,10 +42,11 @@ def main(folder: Path) -> None:
         user_manager = subprocess.Popen([SYSTEMD, "--user", "--log-target=console"], env=environ, stderr=log, stdout=log)
     try:
         data = folder / "data"
-        unit = manage.unit_for(data, environ, folder / "python")
-        fake = Path(__file__).parents[1] / "fakes" / "service_supervisor.py"
-        unit.python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}"\n')
-        unit.python.chmod(0o755)
+        unit = manage.unit_for(data, environ, Path(sys.executable) if which == "real" else folder / "python")
+        if which == "fake":
+            fake = Path(__file__).parents[1] / "fakes" / "service_supervisor.py"
+            unit.python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}"\n')
+            unit.python.chmod(0o755)
 
         def run(argv: object, limit_s: float) -> object:
             return manage.run_bounded(argv, environ, limit_s)  # type: ignore[arg-type]
@@ -62,7 +64,7 @@ def main(folder: Path) -> None:
 
         manage.install(service, data)
         first = service.state()
-        host = int((data / "host").read_text())
+        host = int((data / "host").read_text()) if which == "fake" else 0
         tell("installed", state=first.detail, pid=first.pid, run_pid=paths.read_run(data).pid, host=alive(host))
 
         os.kill(first.pid, signal.SIGKILL)
@@ -93,4 +95,4 @@ def _other(service: Systemd, old: int) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])
