@@ -24,9 +24,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 from tests.processes import kill_marked, marked, wait_gone
 
 VA = Path(sys.executable).with_name("va")
+_ROOT = Path(__file__).resolve().parents[1]
+_BUILT = (_ROOT / "transports/cli/main.py").exists() and (_ROOT / "actors/supervisor.py").exists()
+needs_va = pytest.mark.skipif(not _BUILT, reason="the daemon and its command line are not built yet")
 Event = dict[str, Any]
 
 
@@ -90,9 +95,9 @@ class Running:
         self._events: list[Event] = []
         self._errors = ""
         self._ended = False
-        threading.Thread(target=self._read, daemon=True).start()
         self._drain = threading.Thread(target=self._read_errors, daemon=True)
         self._drain.start()
+        threading.Thread(target=self._read, daemon=True).start()
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -134,10 +139,11 @@ class Running:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            with self._changed:
-                self._events.append(json.loads(line))
-                self._changed.notify_all()
+        with self._process.stdout as lines:
+            for line in lines:
+                with self._changed:
+                    self._events.append(json.loads(line))
+                    self._changed.notify_all()
         self._drain.join(5)
         with self._changed:
             self._ended = True
@@ -145,8 +151,9 @@ class Running:
 
     def _read_errors(self) -> None:
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._errors += line
+        with self._process.stderr as lines:
+            for line in lines:
+                self._errors += line
 
 
 class Daemon:
