@@ -1,0 +1,26 @@
+"""Kilo Code's store: that of Cline, from which it comes, in a place of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from agents_registry.sessions.cline import ClineStore
+from agents_registry.sessions.filestore import FileStore
+
+_WORDS = ("kilo-code", "kilocode")
+
+
+class KiloStore(ClineStore):
+    """See the module and `ClineStore`."""
+
+    agent: ClassVar[str] = "kilo-code"
+    extension: ClassVar[str] = "kilocode.kilo-code"
+
+    def recognises(self, path: Path) -> bool:
+        """The form is Cline's; what tells them apart is the place of the file."""
+        ours = any(word in part.lower() for part in path.parts for word in _WORDS)
+        return path.suffix == ".json" and ours and FileStore.recognises(self, path)
+
+
+STORE = KiloStore()
