@@ -42,6 +42,8 @@ class SessionInfo:
     first_prompt: str = ""
     aliases: tuple[str, ...] = ()
     live: bool = False
+    cwds: tuple[str, ...] = ()
+    """Every working directory that was seen while looking, in file order; at least the first and the last one."""
 
 
 @dataclass(frozen=True, slots=True)
