@@ -137,7 +137,7 @@ def _steps(role: str, content: Any, flags: Record, line: int, at: float | None) 
     if role == "user":
         if results:
             yield Step(Kind.AGENT, results, line, at, carried=seen_by_agent)
-        words = [part for part in parts if not isinstance(part, ToolResult)]
+        words: list[Part] = [part for part in parts if not isinstance(part, ToolResult)]
         if words:
             yield Step(Kind.USER, words, line, at, carried=seen_by_agent)
     elif role == "assistant":
