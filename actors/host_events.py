@@ -157,7 +157,10 @@ class HostEvents:
         options = [["retry", "try again"], ["fresh", "start a fresh session here"], ["cancel", "do nothing now"]]
         title = f"{error.message} The session {thread.session} is kept. What now?"
 
+        thread.deciding = True
+
         def answered(answer: Any) -> None:
+            thread.deciding = False
             choice = answer.data.get("option") if isinstance(answer, Ok) else "cancel"
             if choice == "fresh":
                 thread.row["start"] = "new"

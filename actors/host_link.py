@@ -58,6 +58,9 @@ class HostLink:
         self._owner = owner
         self._start_s, self._stop_s, self._reclaim_s = limits
         self.state = "dead"
+        self.came_up = False
+        """Whether the present host has had its session: one that ends before that is not started again by itself."""
+        self.asked_to_stop = False
         self.epoch = 0
         self.acked = 0
         self.pids: dict[str, int] = {"host_pid": 0, "host_start": 0, "agent_pid": 0, "agent_pgid": 0, "agent_start": 0}
@@ -93,6 +96,7 @@ class HostLink:
         self.pids = {name: int(row[name]) for name in self.pids}
         if row["state"] == "gone":
             return
+        self.came_up = True
         self._become("reclaiming")
         self._owner.set_timer(RECLAIM, self._reclaim_s)
         probe = ProbeHost(self._owner.thread_id, INSTANCE, self.epoch, **self.pids)
@@ -113,8 +117,9 @@ class HostLink:
 
     def start(self) -> None:
         """From dead only. Ends in `host_adopted` + the host's ready event, or `host_failed`, or `host_dead`."""
+        self.came_up = self.asked_to_stop = False
         self._become("starting")
-        self._owner.ask("hosts", HostSlot(self._owner.thread_id), self._slot, limit_s=self._start_s)
+        self._owner.ask("hosts", HostSlot(self._owner.thread_id), self._slot, limit_s=self._start_s + 10.0)
 
     def _slot(self, answer: Any) -> None:
         if isinstance(answer, Failed):
@@ -165,6 +170,7 @@ class HostLink:
         self._owner.cancel_timer(START)
         host, agent = [hello.host_pid, hello.host_start], [hello.agent_pid, hello.agent_pgid, hello.agent_start]
         if self.state == "reclaiming":
+            self.came_up = bool(hello.session)
             self._become({"busy": "busy", "idle": "idle"}.get(hello.state, "starting"), session=hello.session)
 
         def durable(_: Any) -> None:
@@ -177,6 +183,7 @@ class HostLink:
 
     def is_ready(self, agent: str, session: str) -> None:
         """The agent has its session."""
+        self.came_up = True
         if self.state == "starting":
             self._become("idle", agent=agent, session=session)
 
@@ -191,6 +198,7 @@ class HostLink:
             self._when_dead.append(then)
         if self.state in ("dead", "stopping"):
             return
+        self.asked_to_stop = True
         self._become("stopping")
         self._owner.cancel_timer(START)
         self._owner.tell(self.address, HostStop(reason))

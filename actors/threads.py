@@ -15,7 +15,7 @@ from actors.host_link import INSTANCE, HostLink
 from actors.mailbox import Clock, Continue, Mailbox
 from actors.permissions import Permission, Permissions
 from actors.turns import Turn, TurnQueue, error_event
-from agents_registry.errors import BusyError, RefusedError, UsageError, VibeAroundError
+from agents_registry.errors import AgentError, BusyError, RefusedError, UsageError, VibeAroundError
 from transports.bus.api import Bus, Delivery
 from transports.bus.messages import (
     Failed,
@@ -74,6 +74,8 @@ class ThreadSupervisor(Mailbox):
         self.routes: list[str] = []
         self.info: dict[str, Any] = {}
         """What the last ready event said: modes, model, agent name and version."""
+        self.deciding = False
+        """The people are asked how to go on with a session that could not be resumed: nothing is started meanwhile."""
         self._loaded = False
         self._closing = False
         self._buffer: deque[Delivery] = deque()
@@ -188,7 +190,7 @@ class ThreadSupervisor(Mailbox):
 
     def pump(self) -> None:
         """Begin the next turn when there is one and the host can take it; start the host when it is needed."""
-        if self.turn is not None or not self._loaded:
+        if self.turn is not None or not self._loaded or self.deciding:
             return
         if not len(self.queue):
             self.rest()
@@ -453,6 +455,11 @@ class ThreadSupervisor(Mailbox):
         self.events.forget()
         if self.turn is not None:
             self._interrupted(reason)
+        elif self.deciding:
+            return
+        elif not self.host.came_up and len(self.queue) and not self.host.asked_to_stop:
+            hint = "Look at logs/host.log in the data directory and at `va doctor`, then send the message again."
+            self.host_failed(AgentError(f"The agent's host ended before it was ready: {reason}.", hint=hint, code="host_ended"))
         else:
             self.pump()
 

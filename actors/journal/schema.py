@@ -84,10 +84,12 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         if read_only:
             connection.execute("PRAGMA query_only = ON")
         else:
+            version = _known_version(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA wal_autocheckpoint = 2000")
-            _migrate(connection, path)
+            for number, script in enumerate(MIGRATIONS[version:], version + 1):
+                connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
     except sqlite3.DatabaseError as error:
         connection.close()
         raise VibeAroundError(
@@ -98,13 +100,14 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+def _known_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The file's version, before anything is written to it."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(MIGRATIONS):
+        connection.close()
         raise VibeAroundError(
             f"the journal {path} was written by a newer version (schema {version}, this one knows {len(MIGRATIONS)}).",
             hint="Update vibearound, or set VIBEAROUND_DATA_DIR to another directory.",
             code="journal_newer",
         )
-    for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
+    return version
