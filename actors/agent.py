@@ -1,0 +1,559 @@
+"""The logic of an agent host: one agent, one session, one turn at a time, and a life of its own (DESIGN: hosts).
+
+Plain and single-threaded: the host's loop calls it, one thing after the other. The agent, the link to the thread and
+the clock are handed in, so that all of it is tested without a process.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from actors.host_assembler import Assembler
+from actors.host_files import HostFiles, clean
+from actors.host_handshake import Ready
+from actors.host_lease import Lease
+from actors.host_outbox import HostOutbox
+from actors.host_permissions import OpenPermissions
+from actors.host_spec import HostSpec
+from agents_registry.errors import AgentError, BusyError, UsageError, VibeAroundError
+from transports.acp import updates
+from transports.acp.errors import AgentGone
+from transports.acp.permission import Permission
+from transports.acp.sessions import option_of
+from transports.bus import messages as m
+
+MAX_HELD = 16
+"""Prompts that wait for the agent to be ready or for the turn before them."""
+MAX_SEEN = 256
+MAX_EARLY = 1000
+FLUSH_S = 5.0
+"""At its end a host waits so long for the acks of its last events; what is left goes to the spool."""
+HELLO_S = 5.0
+"""An unanswered HELLO is said again after so long."""
+Reply = Callable[[Any], None]
+
+
+class AgentPort(Protocol):
+    """The agent's process. None of these block; results come back as calls of `HostCore`."""
+
+    def open(self) -> None:
+        """Begin the handshake -> `opened` or `open_failed`."""
+
+    def reload(self, session: str) -> None:
+        """Open the session again -> `reloaded`."""
+
+    def begin_turn(self) -> None:
+        """Remember which processes the agent has now."""
+
+    def prompt(self, turn: str, session: str, blocks: list[Any]) -> None:
+        """Run a turn -> `turn_over`."""
+
+    def cancel(self, session: str) -> list[Permission]:
+        """Answer open permissions with cancelled and ask the agent to stop; returns those."""
+
+    def answer(self, permission: Permission, option: str | None) -> bool:
+        """Once; False when it was answered before."""
+
+    def set_mode(self, session: str, mode: str, then: Callable[[VibeAroundError | None], None]) -> None:
+        """`then` is called on the core's thread."""
+
+    def end_commands(self, turn: str) -> None:
+        """End what the turn started -> `commands_ended`."""
+
+    def stop(self) -> None:
+        """The shutdown ladder -> `stopped`."""
+
+
+class HostCore:
+    """`send(message)` goes to the thread's address. `pids`: agent pid, group and start time (0 = never started)."""
+
+    def __init__(
+        self,
+        spec: HostSpec,
+        agent: AgentPort,
+        send: Callable[[Any], None],
+        files: HostFiles,
+        *,
+        clock: Callable[[], float],
+        new_id: Callable[[], str],
+        host: tuple[int, int],
+        pids: tuple[int, int, int],
+    ) -> None:
+        self.spec = spec
+        self._agent, self._send, self._files, self._clock = agent, send, files, clock
+        self._host, self._pids = host, pids
+        self.state = "starting"
+        self.session = ""
+        self.turn = ""
+        self._modes: tuple[tuple[str, str], ...] = ()
+        self._mode = ""
+        self._opening = False
+        self._reloading: Reply | None = None
+        self._early: list[tuple[str, updates.Event]] = []
+        self._held: deque[tuple[str, list[Any]]] = deque()
+        self._seen: deque[str] = deque(maxlen=MAX_SEEN)
+        self._cancel_at: float | None = None
+        self._over: tuple[str, dict[str, Any] | None] | None = None
+        self._failure: tuple[str, VibeAroundError] | None = None
+        self._linked = False
+        self._hello_at: float | None = None
+        self._fenced_off = False
+        self._leaving = False
+        self._end_by: float | None = None
+        self.outbox = HostOutbox(spec.epoch, send, bound=spec.limits.unacked_bytes, clock=clock)
+        self._assembler = Assembler(self, clock)
+        self._permissions = OpenPermissions(new_id, clock)
+        self._lease = Lease(spec.limits, clock)
+
+    # --- what the loop asks
+
+    @property
+    def wants_agent(self) -> bool:
+        """False while the agent's output must wait: too much is not acked."""
+        return not self.outbox.full or self.state == "stopping"
+
+    @property
+    def done(self) -> bool:
+        """The process may exit."""
+        if self.state != "ended":
+            return False
+        return self._fenced_off or self.outbox.empty or self._clock() >= (self._end_by or 0.0)
+
+    @property
+    def must_spool(self) -> bool:
+        """At the end: something was not handed over (a host of an older epoch has nothing to say)."""
+        return not self._fenced_off and not self.outbox.empty
+
+    @property
+    def turns(self) -> list[str]:
+        """Keys of the turns seen, waiting ones included, newest last."""
+        return [*self._seen, *(turn for turn, _ in self._held)]
+
+    def deadline(self) -> float:
+        """Clock time by which `tick` must be called again."""
+        now = self._clock()
+        times = [now + 1.0]
+        for due in (self._assembler.flush_due, self._cancel_at, self._end_by):
+            if due is not None:
+                times.append(due)
+        return max(now, min(times))
+
+    def tick(self) -> None:
+        """Whatever time brings."""
+        now = self._clock()
+        due = self._assembler.flush_due
+        if due is not None and now >= due:
+            self._assembler.flush()
+        self.outbox.check()
+        if self._hello_at is not None and now >= self._hello_at:
+            self._hello()
+        if self._cancel_at is not None and now >= self._cancel_at:
+            self._cancel_at = None
+            self._notice(f"The agent did not stop within {self.spec.limits.cancel_s:g} s and was ended.")
+            self._stop()
+        if self._linked:
+            self._lease.heard()
+            return
+        self._without_supervisor()
+
+    def _without_supervisor(self) -> None:
+        for request, permission in self._permissions.older(self._lease.since):
+            self._permission_over(request, permission, "lease")
+        if self.turn and self._lease.turn_is_orphan and self._cancel_at is None:
+            self._notice("The supervisor was away for too long; the turn was cancelled.")
+            self.cancel()
+        if not self.turn and self._lease.is_over and self.state not in ("stopping", "ended"):
+            self._leaving = True
+            self._stop()
+
+    # --- the link
+
+    def link_up(self) -> None:
+        """Connected to a supervisor: say who we are."""
+        self._hello()
+
+    def link_down(self) -> None:
+        """The supervisor does not answer any more."""
+        self._linked = False
+        self._hello_at = None
+        self.outbox.unlinked()
+
+    def _hello(self) -> None:
+        self._hello_at = self._clock() + HELLO_S
+        self._send(
+            m.HostHello(
+                self.spec.thread,
+                self.spec.instance,
+                self.spec.epoch,
+                *self._host,
+                *self._pids,
+                "stopping" if self.state == "ended" else self.state,
+                self.session,
+                self.turn,
+                self.turns[-MAX_SEEN:],
+                self.outbox.last_seq,
+            )
+        )
+
+    def deliver(self, message: Any, reply: Reply) -> None:
+        """A message from the supervisor. `reply` answers it where an answer is awaited."""
+        self._lease.heard()
+        match message:
+            case m.HostWelcome():
+                self._welcome(message)
+            case m.HostAck(upto):
+                self.outbox.ack(upto)
+            case m.HostPrompt(turn, blocks):
+                self._prompt(turn, blocks, reply)
+            case m.HostCancel(turn):
+                self._cancel_turn(turn, reply)
+            case m.HostAnswer(request, option):
+                self._answer(request, option, reply)
+            case m.HostSetMode(mode):
+                self._change_mode(mode, reply)
+            case m.HostReload(session):
+                self._reload(session, reply)
+            case m.HostStop():
+                reply(m.Ok())
+                self._stop()
+            case m.Failed():
+                pass  # the thread is not there (yet); the HELLO is said again
+            case _:
+                reply(m.Failed(UsageError("A host does not know this message.", code="unknown_message").to_wire()))
+
+    def _welcome(self, welcome: m.HostWelcome) -> None:
+        self._hello_at = None
+        if welcome.end:
+            self._fenced_off = True
+            self._stop()
+            return
+        self._linked = True
+        self.outbox.linked(welcome.acked)
+        self._assembler.snapshot()
+        if self.state == "starting" and not self._opening:
+            self._opening = True
+            if self._failure is not None:
+                self.open_failed(*self._failure)
+            else:
+                self._agent.open()
+
+    def never_started(self, phase: str, error: VibeAroundError) -> None:
+        """The agent could not even be spawned; told as soon as somebody listens."""
+        self._failure = (phase, error)
+
+    # --- opening
+
+    def opened(self, ready: Ready) -> None:
+        """The handshake is done."""
+        if self.state != "starting":
+            return
+        self.session = ready.opened.session
+        self._modes, self._mode = ready.opened.modes, ready.mode
+        self.state = "idle"
+        commands: list[dict[str, str]] = []
+        for session, event in self._early:
+            if isinstance(event, updates.Commands) and session in ("", self.session):
+                commands = event.commands
+        model = ready.opened.model
+        self.event(
+            "ready",
+            {
+                "session": self.session,
+                "start": ready.start,
+                "forked_from": self.spec.session if ready.start == "forked" else "",
+                "agent_name": ready.info.name,
+                "agent_version": ready.info.version,
+                "modes": [{"id": mode, "name": name} for mode, name in self._modes],
+                "mode": self._mode,
+                "model": model,
+                "capabilities": ready.info.capabilities,
+                "commands": commands,
+            },
+        )
+        early, self._early = self._early, []
+        for session, event in early:
+            if not isinstance(event, updates.Commands | updates.Mode):
+                self.update(session, event)
+        self._lease.idle()
+        self._next()
+
+    def open_failed(self, phase: str, error: VibeAroundError) -> None:
+        """The agent could not start or resume; the reason is told, and the host ends."""
+        if self.state == "starting":
+            self.event(
+                "failed",
+                {
+                    "phase": phase,
+                    "code": error.code,
+                    "message": error.message,
+                    "hint": error.hint,
+                    "exit_code": error.exit_code,
+                    "keep_session": bool(self.spec.session),
+                },
+            )
+        self._stop()
+
+    def _reload(self, session: str, reply: Reply) -> None:
+        if self.state != "idle" or self._reloading is not None:
+            reply(m.Failed(BusyError("The agent is at work; its session cannot be loaded again now.").to_wire()))
+            return
+        self._reloading = reply
+        self._agent.reload(session or self.session)
+
+    def reloaded(self, ready: Ready | None, error: VibeAroundError | None) -> None:
+        """The result of a reload; with an error the session stands as it was."""
+        reply, self._reloading = self._reloading, None
+        if ready is not None:
+            before, self.session = self.session, ready.opened.session
+            if before != self.session:
+                self.event("session", {"session": self.session, "alias_of": before})
+            self._modes, self._mode = ready.opened.modes, ready.mode
+        if reply is not None:
+            reply(m.Failed(error.to_wire()) if error is not None else m.Ok({"session": self.session}))
+        self._next()
+
+    # --- turns
+
+    def _prompt(self, turn: str, blocks: list[Any], reply: Reply) -> None:
+        if turn in self._seen or any(turn == held for held, _ in self._held):
+            reply(m.Ok({"duplicate": True}))
+            return
+        if self.state in ("stopping", "ended") or len(self._held) >= MAX_HELD:
+            busy = BusyError("The agent's host is stopping." if self.state == "stopping" else "Too many prompts wait.")
+            reply(m.Failed(busy.to_wire()))
+            return
+        self._held.append((turn, blocks))
+        reply(m.Ok())
+        self._next()
+
+    def _next(self) -> None:
+        if self.state != "idle" or self._reloading is not None or not self._held:
+            return
+        turn, blocks = self._held.popleft()
+        self._seen.append(turn)
+        self.turn, self.state = turn, "busy"
+        self._cancel_at, self._over = None, None
+        self._assembler.reset()
+        if self.spec.end_commands_on_cancel:
+            self._agent.begin_turn()
+        self._agent.prompt(turn, self.session, blocks)
+
+    def turn_over(self, turn: str, result: dict[str, Any] | None, error: VibeAroundError | None) -> None:
+        """The agent's answer to a prompt."""
+        if turn != self.turn or self._over is not None:
+            return
+        stopped = self._cancel_at is not None or self.state == "stopping"
+        if error is not None and stopped and isinstance(error, AgentGone):
+            error = None
+            result = {"stopReason": "cancelled"}
+        reason = str((result or {}).get("stopReason") or "end_turn") if error is None else "error"
+        self._cancel_at = None
+        self._assembler.end_turn(cancelled=reason == "cancelled" or error is not None)
+        for request, permission in self._permissions.all():
+            self._permission_over(request, permission, "turn")
+        usage = {**self._assembler.usage, **_usage(result or {})}
+        failure = None
+        if error is not None:
+            failure = {"code": error.code, "message": error.message, "hint": error.hint}
+        self._over = (turn, {"stop_reason": reason, "error": failure, "usage": usage})
+        if reason == "cancelled" and self.spec.end_commands_on_cancel and self.state == "busy":
+            self._agent.end_commands(turn)
+        else:
+            self._close_turn()
+
+    def commands_ended(self, turn: str, names: list[str]) -> None:
+        """What a cancelled turn had left running is gone."""
+        if names and turn == self.turn:
+            self._notice(f"Ended what the stopped turn had left running: {', '.join(names)}.")
+        self._close_turn()
+
+    def _close_turn(self) -> None:
+        if self._over is None:
+            return
+        (_, body), self._over = self._over, None
+        self.event("turn_end", body or {})
+        self.turn = ""
+        self._lease.idle()
+        if self.state == "busy":
+            self.state = "idle"
+        self._next()
+
+    def _cancel_turn(self, turn: str, reply: Reply) -> None:
+        waiting = next((entry for entry in self._held if entry[0] == turn), None)
+        if waiting is not None:
+            self._held.remove(waiting)
+            self._seen.append(turn)
+            self._emit(turn, "turn_end", {"stop_reason": "cancelled", "error": None, "usage": {}})
+        elif turn == self.turn and self.turn:
+            self.cancel()
+        reply(m.Ok())
+
+    def cancel(self) -> None:
+        """Stop the running turn; twice is the same as once."""
+        if not self.turn or self._cancel_at is not None or self._over is not None:
+            return
+        self._cancel_at = self._clock() + self.spec.limits.cancel_s
+        self._drop_permissions(self._agent.cancel(self.session))
+
+    # --- what the agent says
+
+    def update(self, session: str, event: updates.Event) -> None:
+        """One update, in wire order."""
+        if self.state == "starting":
+            if len(self._early) < MAX_EARLY:
+                self._early.append((session, event))
+            return
+        if session not in ("", self.session):
+            return  # a session of the agent's own making (a sub-agent); its work shows in our session's tool calls
+        if isinstance(event, updates.Options):
+            option = option_of(event.options, "mode")
+            if option is None or not isinstance(option.get("currentValue"), str):
+                return
+            event = updates.Mode(option["currentValue"])
+        if isinstance(event, updates.Mode):
+            if event.mode == self._mode:
+                return
+            self._mode = event.mode
+        self._lease.stirred()
+        self._assembler.take(event)
+
+    def permission(self, permission: Permission) -> None:
+        """The agent asks."""
+        if self.state == "stopping":
+            self._agent.answer(permission, None)
+            return
+        self._assembler.finish_block()
+        request = self._permissions.add(permission)
+        options = [{"id": o.id, "name": o.name, "kind": o.kind} for o in permission.options]
+        title = permission.title or str(permission.tool.get("kind") or "The agent asks for permission")
+        self.event("permission", {"id": request, "title": title, "tool": permission.tool, "options": options})
+
+    def withdrawn(self, permission: Permission) -> None:
+        """The agent asks no longer."""
+        request = self._permissions.find(permission)
+        if request is not None:
+            self._permission_over(request, permission, "agent")
+
+    def _answer(self, request: str, option: str, reply: Reply) -> None:
+        permission = self._permissions.get(request)
+        if permission is None:
+            reply(m.Ok({"applied": False}))
+            return
+        self._permissions.remove(request)
+        known = any(o.id == option for o in permission.options)
+        applied = self._agent.answer(permission, option if known else None)
+        outcome = "selected" if known else "cancelled"
+        self.event("permission_done", {"id": request, "outcome": outcome, "option": option if known else "", "by": "answer"})
+        reply(m.Ok({"applied": applied}))
+
+    def _permission_over(self, request: str, permission: Permission, by: str) -> None:
+        self._permissions.remove(request)
+        self._agent.answer(permission, None)
+        self.event("permission_done", {"id": request, "outcome": "cancelled", "option": "", "by": by})
+
+    def _drop_permissions(self, dropped: list[Permission]) -> None:
+        for permission in dropped:
+            request = self._permissions.find(permission)
+            if request is not None:
+                self._permissions.remove(request)
+                self.event("permission_done", {"id": request, "outcome": "cancelled", "option": "", "by": "cancel"})
+
+    def _change_mode(self, mode: str, reply: Reply) -> None:
+        offered = [known for known, _ in self._modes]
+        if self.state not in ("idle", "busy"):
+            reply(m.Failed(BusyError("The agent is not ready; its mode cannot be changed now.").to_wire()))
+        elif mode not in offered:
+            names = ", ".join(offered) or "none"
+            reply(m.Failed(UsageError(f"The agent has no mode {mode!r}.", hint=f"Its modes: {names}.").to_wire()))
+        else:
+            self._agent.set_mode(self.session, mode, lambda error: self._mode_changed(mode, error, reply))
+
+    def _mode_changed(self, mode: str, error: VibeAroundError | None, reply: Reply) -> None:
+        if error is not None:
+            reply(m.Failed(error.to_wire()))
+            return
+        if mode != self._mode:
+            self._mode = mode
+            self.event("mode", {"mode": mode})
+        reply(m.Ok({"mode": mode}))
+
+    # --- the end
+
+    def gone(self, error: AgentGone) -> None:
+        """The agent's output has ended. During the handshake, the handshake itself reports it."""
+        if self.state in ("idle", "busy"):
+            if self.turn:
+                self.turn_over(self.turn, None, error)
+            self._stop()
+
+    def _stop(self) -> None:
+        if self.state in ("stopping", "ended"):
+            return
+        self.state = "stopping"
+        if self.turn and self.session:
+            self._drop_permissions(self._agent.cancel(self.session))
+        for request, permission in self._permissions.all():
+            self._permission_over(request, permission, "stop")
+        for turn, _ in self._held:
+            self._seen.append(turn)
+            self._emit(turn, "turn_end", _not_run())
+        self._held.clear()
+        if self._reloading is not None:
+            self.reloaded(None, BusyError("The agent's host is stopping."))
+        self._agent.stop()
+
+    def stopped(self, exit_code: int | None, stderr_tail: str, detached: list[str]) -> None:
+        """The agent is gone for certain. `exit_code` as `subprocess` has it, None when it never started."""
+        self._close_turn()
+        if self.turn:
+            self.turn_over(self.turn, {"stopReason": "cancelled"}, None)
+        self._close_turn()
+        code = exit_code if exit_code is not None and exit_code >= 0 else None
+        signal = -exit_code if exit_code is not None and exit_code < 0 else None
+        body = {"exit_code": code, "signal": signal, "stderr_tail": stderr_tail[-8192:], "detached": detached}
+        self.event("agent_gone", body)
+        self.state = "ended"
+        self._end_by = self._clock() + (FLUSH_S if self._linked else 0.0)
+
+    # --- the assembler's sink
+
+    def event(self, kind: str, body: dict[str, Any]) -> None:
+        """One durable event of the running turn."""
+        if kind not in ("text", "thought", "title", "commands", "mode", "other"):
+            self._assembler.finish_block()
+        self._emit(self.turn, kind, body)
+
+    def piece(self, kind: str, block: int, offset: int, text: str) -> None:
+        """Text in the making; nobody listens = nothing is sent."""
+        if self._linked:
+            self._send(m.HostDelta(self.spec.epoch, self.turn, kind, block, offset, clean(text)))
+
+    def _emit(self, turn: str, kind: str, body: dict[str, Any]) -> None:
+        try:
+            self.outbox.add(turn, kind, self._files.fit(body))
+        except (VibeAroundError, OSError) as error:
+            # A full disk, or a thing made of very many small parts: the event's place is kept, and says why it is bare.
+            reason = str(error)[:300]
+            bare = {k: v for k, v in body.items() if isinstance(v, str | int | float) and len(str(v)) < 1000}
+            if isinstance(body.get("text"), str):
+                bare["text"] = clean(body["text"][:200_000])
+            self.outbox.add(turn, kind, {**bare, "incomplete": reason})
+
+    def _notice(self, text: str) -> None:
+        self.event("notice", {"text": text})
+
+    def noted(self, text: str) -> None:
+        """A word for the people in the chat from the handshake or a guard."""
+        self._notice(text)
+
+
+def _usage(result: dict[str, Any]) -> dict[str, Any]:
+    usage = result.get("usage")
+    return usage if isinstance(usage, dict) else {}
+
+
+def _not_run() -> dict[str, Any]:
+    error = AgentError("The agent stopped before this prompt was run.", hint="Send it again.", code="not_run")
+    return {"stop_reason": "error", "error": {"code": error.code, "message": error.message, "hint": error.hint}, "usage": {}}

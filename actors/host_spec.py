@@ -1,0 +1,109 @@
+"""What a host is told at its start: one JSON object, read from an inherited descriptor (never argv or environment,
+which every process of the user can read)."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from agents_registry.errors import UsageError
+
+MAX_SPEC = 8 << 20
+"""Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimits:
+    """Durations in seconds, sizes in bytes."""
+
+    initialize_s: float = 60.0
+    session_s: float = 90.0
+    mode_s: float = 15.0
+    cancel_s: float = 20.0
+    """After a cancel the agent has so long to end the turn, then it is ended itself."""
+    stop_s: float = 3.0
+    """Each step of the shutdown ladder."""
+    lease_s: float = 120.0
+    orphan_turn_s: float = 3600.0
+    unacked_bytes: int = 64 << 20
+    ref_bytes: int = 256 << 10
+    """A part of an event that is larger travels as a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """`start` is new, resume or fork; `methods` are the ACP ways to resume, in the order to try (resume, load)."""
+
+    thread: str
+    instance: str
+    epoch: int
+    argv: list[str]
+    cwd: str
+    data_dir: str
+    secret: str = ""
+    """Hex; proves `agent/<thread>/<instance>` to the supervisor."""
+    env: dict[str, str] = field(default_factory=dict)
+    """The agent's whole environment."""
+    agent: str = ""
+    session: str = ""
+    start: str = "new"
+    methods: list[str] = field(default_factory=lambda: ["resume", "load"])
+    expect_history: bool = False
+    """session/load must replay something: there are agents that answer an unknown id with an empty session."""
+    authenticate: str = ""
+    mode: str = ""
+    """The mode that asks, set after each new, load, resume and fork; "" = the agent has none."""
+    mcp_servers: list[Any] = field(default_factory=list)
+    limits: HostLimits = field(default_factory=HostLimits)
+    end_commands_on_cancel: bool = False
+    end_detached: bool = False
+    guard: str = ""
+    """"gemini": keep the session's file safe while it is loaded."""
+    joined: bool = False
+    """Another client drives the session as well; what comes without a prompt of ours is present, not history."""
+    install_hint: str = ""
+
+    @property
+    def address(self) -> str:
+        """The host's bus address."""
+        return f"agent/{self.thread}/{self.instance}"
+
+    def to_json(self) -> bytes:
+        """For the descriptor."""
+        from dataclasses import asdict
+
+        return json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def from_json(data: bytes) -> HostSpec:
+    """Raises UsageError for what is no spec. Unknown fields are ignored: the supervisor may be newer."""
+    try:
+        raw = json.loads(data.decode("utf-8", "surrogateescape"))
+        limits = raw.pop("limits", None) or {}
+        known = {f.name for f in fields(HostSpec)}
+        spec = HostSpec(
+            **{k: v for k, v in raw.items() if k in known},
+            limits=HostLimits(**{k: v for k, v in limits.items() if k in {f.name for f in fields(HostLimits)}}),
+        )
+        if not spec.argv or not spec.thread or not spec.instance or not isinstance(spec.epoch, int):
+            raise ValueError("argv, thread, instance or epoch is missing")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"the host was given no usable spec: {error}.", code="bad_spec") from error
+    return spec
+
+
+def read_spec(descriptor: int) -> HostSpec:
+    """Read to the end of `descriptor` and close it. Raises UsageError."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while chunk := os.read(descriptor, 1 << 16):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > MAX_SPEC:
+                raise UsageError(f"the host's spec is larger than {MAX_SPEC} bytes.", code="bad_spec")
+    finally:
+        os.close(descriptor)
+    return from_json(b"".join(parts))
