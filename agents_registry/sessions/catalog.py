@@ -42,8 +42,8 @@ AGENTS: tuple[str, ...] = (
     "openclaw",
 )
 """Agents that this package means to read."""
-_LAST = ("claude", "qwen-code", "codex")
-"""Tried last when a file's agent is guessed: others build on their record shapes and are the more special case."""
+_WEAK = ("codex",)
+"""Tried last when a file's agent is guessed: its oldest records have so little shape that others' look like them."""
 
 
 @cache
@@ -81,7 +81,7 @@ def need(agent: str) -> SessionStore:
 def recognise(path: Path) -> str:
     """The agent whose session `path` is by its content, "" when it is none's. Raises OSError as open()."""
     found = stores()
-    order = [agent for agent in found if agent not in _LAST] + [agent for agent in _LAST if agent in found]
+    order = [agent for agent in found if agent not in _WEAK] + [agent for agent in _WEAK if agent in found]
     return next((agent for agent in order if found[agent].recognises(path)), "")
 
 

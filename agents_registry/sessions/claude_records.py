@@ -48,7 +48,7 @@ def is_ours(record: Record) -> bool:
     if "sessionId" not in record and "uuid" not in record and "leafUuid" not in record and "messageId" not in record:
         return False
     if isinstance(kind, str):
-        return kind in BOOKKEEPING and "parts" not in record and "data" not in record
+        return kind in BOOKKEEPING and not {"id", "parts", "data"} & record.keys()
     return (isinstance(message, dict) and "usage" in message) or isinstance(record.get("attachment"), dict)
 
 
