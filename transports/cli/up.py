@@ -1,0 +1,180 @@
+"""`va up` and `va down`: the supervisor in the background, by the service manager where our service is installed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agents_registry.errors import BusyError, NotRunningError, VibeAroundError
+from transports import paths
+from transports.cli.output import emit, emit_json, json_option, remark
+from transports.cli.serve import SUPERVISOR, module_argv
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+LOG = "supervisor.log"
+_UP_S = 30.0
+_DOWN_S = 90.0
+"""The supervisor gives its hosts 30 s, and each its agent's shutdown ladder; after that it is stuck."""
+
+
+@click.command("up")
+@json_option
+def up(as_json: bool) -> None:
+    """Start VibeAround in the background. Does nothing when it runs already."""
+    data_dir = paths.ensure_data_dir(paths.data_dir())
+    known = False
+    try:
+        status = _status(5.0)
+        known = True
+    except NotRunningError:
+        status = _start(data_dir)
+    if as_json:
+        emit_json({**{k: status[k] for k in ("version", "pid", "uptime_s", "data_dir")}, "started": not known})
+    elif known:
+        emit(f"VibeAround {status['version']} is running already (pid {status['pid']}).")
+    else:
+        emit(f"VibeAround {status['version']} is running (pid {status['pid']}), data in {status['data_dir']}.")
+
+
+def _status(timeout: float) -> dict[str, Any]:
+    from transports.bus.messages import GetStatus
+    from transports.cli.connect import connect
+
+    with connect() as client:
+        data: dict[str, Any] = client.request("catalog", GetStatus(), timeout).data
+        return data
+
+
+def _start(data_dir: Path) -> dict[str, Any]:
+    from transports.service import manage
+
+    manager = manage.installed(data_dir)
+    child: Popen[bytes] | None = None
+    log = data_dir / LOG
+    seen = log.stat().st_size if log.exists() else 0
+    if manager is not None:
+        manager.start()
+    else:
+        child = _detached(data_dir)
+    limit = time.monotonic() + _UP_S
+    while True:
+        try:
+            return _status(max(1.0, limit - time.monotonic()))
+        except NotRunningError:
+            pass
+        if child is not None and child.poll() is not None:
+            _explain(log, seen, child.returncode)
+        if time.monotonic() >= limit:
+            raise VibeAroundError(f"The supervisor did not answer within {_UP_S:.0f} seconds.", hint=f"Look at {log}.", code="no_start")
+        time.sleep(0.05)
+
+
+def _detached(data_dir: Path) -> Popen[bytes]:
+    """A supervisor that belongs to no terminal; it keeps its own log."""
+    import subprocess
+
+    argv = module_argv(SUPERVISOR, "--detach-log")
+    env = {**os.environ, "VIBEAROUND_DATA_DIR": str(data_dir)}
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(argv, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=env, start_new_session=True)
+
+
+def _explain(log: Path, seen: int, code: int) -> None:
+    """It ended at once: say why, in its own last words. Raises."""
+    text = ""
+    if log.exists():
+        with log.open("rb") as stream:
+            stream.seek(seen if log.stat().st_size >= seen else 0)
+            text = stream.read()[-4096:].decode("utf-8", "replace")
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    raise VibeAroundError(
+        f"The supervisor ended at once (exit code {code})" + (f": {' '.join(lines[-2:])}" if lines else "."),
+        hint=f"Its log is {log}; `va doctor` looks for causes.", code="no_start",
+    )
+
+
+@click.command("down")
+@json_option
+def down(as_json: bool) -> None:
+    """Stop VibeAround and all agents that it hosts. The conversations stay."""
+    data_dir = paths.data_dir()
+    try:
+        info = paths.read_run(data_dir)
+    except NotRunningError:
+        _end_recorded(data_dir, as_json)
+        return
+    service = _active_service(data_dir, info.pid)
+    if service is not None:
+        service.stop()
+    else:
+        _shutdown(info)
+    _await_end(info)
+    if as_json:
+        emit_json({"stopped": True, "pid": info.pid})
+    else:
+        emit(f"Stopped (pid {info.pid}).")
+
+
+def _active_service(data_dir: Path, pid: int) -> Any:
+    """The service manager, where it is what runs this supervisor."""
+    from transports.service import manage
+
+    manager = manage.installed(data_dir)
+    if manager is None:
+        return None
+    state = manager.state()
+    return manager if state.active and state.pid in (0, pid) else None
+
+
+def _shutdown(info: paths.RunInfo) -> None:
+    """Ask it to stop; a supervisor that does not answer gets SIGTERM, which means the same."""
+    import signal
+
+    from transports.bus.messages import Shutdown
+    from transports.cli.connect import ask
+
+    try:
+        ask("supervisor", Shutdown("va down"), 5.0)
+    except (NotRunningError, BusyError):
+        if paths.is_alive(info):
+            os.kill(info.pid, signal.SIGTERM)
+
+
+def _await_end(info: paths.RunInfo) -> None:
+    began = time.monotonic()
+    told = False
+    while paths.is_alive(info):
+        waited = time.monotonic() - began
+        if waited > 2.0 and not told:
+            told = True
+            remark("Waiting for the agents to end …")
+        if waited > _DOWN_S:
+            raise BusyError(
+                f"The supervisor (pid {info.pid}) has not ended within {_DOWN_S:.0f} seconds.",
+                hint=f"Look at its log, or end it: kill -9 {info.pid}, then `va down` once more for its hosts.",
+            )
+        time.sleep(0.02 if waited < 1 else 0.2)
+
+
+def _end_recorded(data_dir: Path, as_json: bool) -> None:
+    """No supervisor: hosts that outlived a crash are ended by a process of the top floor."""
+    import subprocess
+
+    if not (data_dir / "state" / "journal.db").exists():
+        ended: dict[str, Any] = {"stopped": False, "pid": None}
+        emit_json(ended) if as_json else emit("Nothing is running.")
+        return
+    argv = module_argv("actors.end_hosts", *(["--json"] if as_json else []))
+    env = {**os.environ, "VIBEAROUND_DATA_DIR": str(data_dir)}
+    try:
+        code = subprocess.run(argv, env=env, timeout=_DOWN_S, check=False).returncode
+    except subprocess.TimeoutExpired as error:
+        raise BusyError(f"The recorded hosts have not ended within {_DOWN_S:.0f} seconds.", hint="Run `va down` again.") from error
+    if code:
+        raise SystemExit(code)
