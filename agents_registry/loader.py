@@ -167,7 +167,9 @@ class _Report:
     def lines(self) -> dict[_Where, int]:
         """1-based line of each table header and key, by its path."""
         if self._lines is None:
-            self._lines = dict(_positions(self._text))
+            self._lines = {}
+            for where, line in _positions(self._text):
+                self._lines.setdefault(where, line)
         return self._lines
 
     def error(self, where: _Where, what: str, hint: str = "") -> UsageError:

@@ -50,16 +50,20 @@ def integrate(
     if config is not None and spec.mcp is not None:
         mcp = spec.mcp
         with_entry(mcp, files.read_text(config) or "", command, config)  # refused before anything is written
-        steps.append(lambda: _rewrite(spec, "mcp", config, lambda text: with_entry(mcp, text or "", command, config), data_dir))
+        steps.append(
+            lambda: _rewrite(spec, "mcp", config, lambda text: with_entry(mcp, text or "", command, config), data_dir)
+        )
     if skill is not None:
         check_ours(skill, files.read_text(skill))
-        steps.append(lambda: _rewrite(spec, "skill", skill, lambda _text: skill_text(spec), None))
+        steps.append(lambda: _rewrite(spec, "skill", skill, lambda _text: skill_text(spec), data_dir, exact=False))
     for step in steps:
         changes.append(step())
     return changes
 
 
-def remove(spec: AgentSpec, env: Mapping[str, str], *, project: Path | None = None, data_dir: Path | None = None) -> list[Change]:
+def remove(
+    spec: AgentSpec, env: Mapping[str, str], *, project: Path | None = None, data_dir: Path | None = None
+) -> list[Change]:
     """Take entry and skill out again; what else stands in the files stays. Raises like `integrate`."""
     config, skill = _places(spec, env, project)
     changes: list[Change] = []
@@ -91,12 +95,16 @@ def remove(spec: AgentSpec, env: Mapping[str, str], *, project: Path | None = No
             if skill.name == "SKILL.md":
                 with contextlib.suppress(OSError):  # somebody keeps files of his own there
                     skill.parent.rmdir()
+    with contextlib.suppress(OSError):  # as above
+        record.remove_directories(data_dir)
     return changes
 
 
 def _places(spec: AgentSpec, env: Mapping[str, str], project: Path | None) -> tuple[Path | None, Path | None]:
     if project is not None and not project.is_dir():
-        raise UsageError(f"{project} is not a directory.", hint="Name the project's directory: va integrate --project DIR")
+        raise UsageError(
+            f"{project} is not a directory.", hint="Name the project's directory: va integrate --project DIR"
+        )
     config, skill = mcp_file(spec, env, project), skill_file(spec, env, project)
     if config is None and skill is None:
         raise UsageError(
@@ -108,9 +116,17 @@ def _places(spec: AgentSpec, env: Mapping[str, str], project: Path | None) -> tu
 
 
 def _rewrite(
-    spec: AgentSpec, what: str, path: Path, change: Callable[[str | None], str | None], data_dir: Path | None, *, removing: bool = False
+    spec: AgentSpec,
+    what: str,
+    path: Path,
+    change: Callable[[str | None], str | None],
+    data_dir: Path | None,
+    *,
+    removing: bool = False,
+    exact: bool = True,
 ) -> Change:
-    """Replace `path` by what `change` makes of its text; None = the file goes. With `data_dir` the change is recorded."""
+    """Replace `path` by what `change` makes of its text; None = the file goes. With `data_dir` new directories are
+    recorded, with `exact` the change too."""
     for _attempt in range(_ATTEMPTS):
         before = files.read_text(path)
         after = change(before)
@@ -120,10 +136,12 @@ def _rewrite(
             if after is None:
                 files.real(path).unlink()
                 return Change(spec.id, what, path, "removed")
-            files.real(path).parent.mkdir(parents=True, exist_ok=True)
+            directory = files.real(path).parent
+            record.remember_directories(data_dir, [one for one in (directory, *directory.parents) if not one.exists()])
+            directory.mkdir(parents=True, exist_ok=True)
             if files.read_text(path) != before:
                 continue  # somebody wrote since: work it out again from what stands there now
-            if data_dir is not None:
+            if exact and data_dir is not None:
                 record.remember(data_dir, path, before, after)
             files.replace_file(path, after.encode("utf-8"), mode=0o600 if what == "mcp" else 0o644)
         except OSError as error:
@@ -132,4 +150,6 @@ def _rewrite(
                 hint="Give yourself the right to write there, then run the command again.",
             ) from error
         return Change(spec.id, what, path, "removed" if removing else "added" if before is None else "changed")
-    raise RefusedError(f"{path} is being rewritten by another program all the time.", hint="Close that program and try again.")
+    raise RefusedError(
+        f"{path} is being rewritten by another program all the time.", hint="Close that program and try again."
+    )

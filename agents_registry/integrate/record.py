@@ -13,6 +13,8 @@ from typing import Any
 from agents_registry.integrate.files import replace_file
 
 FILE = "integrations.json"
+_DIRECTORIES = "directories"
+"""Key of the directories that were made; all other keys are absolute paths."""
 
 
 def remember(data_dir: Path | None, path: Path, before: str | None, after: str) -> None:
@@ -51,6 +53,41 @@ def forget(data_dir: Path | None, path: Path) -> None:
         _save(data_dir, records)
 
 
+def remember_directories(data_dir: Path | None, made: list[Path]) -> None:
+    """Keep which directories are about to be made for our files. Raises OSError."""
+    if data_dir is None or not made:
+        return
+    records = _load(data_dir)
+    known = _made(records)
+    records[_DIRECTORIES] = {"made": [*known, *(str(path) for path in made if str(path) not in known)]}
+    _save(data_dir, records)
+
+
+def remove_directories(data_dir: Path | None) -> None:
+    """Remove the directories made by us that are empty again. Raises OSError (of the record, never of a directory)."""
+    if data_dir is None:
+        return
+    records = _load(data_dir)
+    kept = []
+    for path in sorted(_made(records), key=len, reverse=True):
+        try:
+            Path(path).rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:  # somebody keeps something there
+            kept.append(path)
+    if _made(records):
+        records.pop(_DIRECTORIES)
+        if kept:
+            records[_DIRECTORIES] = {"made": kept}
+        _save(data_dir, records)
+
+
+def _made(records: dict[str, dict[str, Any]]) -> list[str]:
+    made = records.get(_DIRECTORIES, {}).get("made")
+    return [path for path in made if isinstance(path, str)] if isinstance(made, list) else []
+
+
 def _piece(before: str, after: str) -> dict[str, str]:
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
@@ -78,5 +115,8 @@ def _load(data_dir: Path) -> dict[str, dict[str, Any]]:
 
 
 def _save(data_dir: Path, records: dict[str, dict[str, Any]]) -> None:
+    if not records:
+        (data_dir / FILE).unlink(missing_ok=True)
+        return
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace_file(data_dir / FILE, (json.dumps(records, indent=2, ensure_ascii=False) + "\n").encode(), mode=0o600)

@@ -49,12 +49,18 @@ def set_table(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str
 
     def by_tomlkit() -> str:
         import tomlkit
+        from tomlkit.items import InlineTable
 
         document = tomlkit.parse(text)
         table: Any = document
         for key in path[:-1]:
             table = table.setdefault(key, tomlkit.table())
-        table[path[-1]] = tomlkit.item(dict(value))
+        if isinstance(table, InlineTable):
+            entry = tomlkit.inline_table()
+            entry.update(value)
+            table[path[-1]] = entry
+        else:
+            table[path[-1]] = tomlkit.item(dict(value))
         return tomlkit.dumps(document)
 
     return _first_right([exchange, by_tomlkit], expected, text)
@@ -148,10 +154,11 @@ def _cut(text: str, path: tuple[str, ...]) -> str:
     for line in [*text.splitlines(keepends=True), ""]:
         header = _HEADER.match(line.rstrip("\r\n"))
         if header or not line:
-            if inside:
+            ours = header is not None and _path_of(header.group(2))[: len(path)] == path
+            if inside and not ours:
                 kept += _tail(section)
                 section = []
-            inside = bool(header) and _path_of(header.group(2) if header else "")[: len(path)] == path
+            inside = ours
         (section if inside else kept).append(line)
     result = "".join(kept)
     blank = "\r\n" if "\r\n" in text else "\n"
