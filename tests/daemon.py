@@ -58,6 +58,7 @@ class Turn:
 
     code: int
     events: tuple[Event, ...]
+    errors: str = ""
 
     def of(self, kind: str) -> list[Event]:
         return [event for event in self.events if event["event"] == kind]
@@ -125,7 +126,7 @@ class Running:
             if not self._changed.wait_for(lambda: self._ended, seconds):
                 seen = "\n".join(json.dumps(event, ensure_ascii=False) for event in self._events)
                 raise AssertionError(f"it did not end within {seconds} s; seen:\n{seen}")
-        return Turn(self._process.wait(10), self.events)
+        return Turn(self._process.wait(10), self.events, self._errors)
 
     def end(self) -> None:
         """End it as Ctrl-C does; used for `listen`, which does not end by itself."""
