@@ -59,6 +59,8 @@ class Supervisor:
 
     def __init__(self, data_dir: Path, environ: dict[str, str]) -> None:
         self.data_dir = paths.ensure_data_dir(data_dir)
+        # First of all: taken out of the environment, so that no child speaks for us to the service manager.
+        self._notifier = Notifier.from_environ(environ)
         self._environ = environ
         self._lock = paths.acquire_lock(self.data_dir)
         self.settings = settings.load(self.data_dir, environ)
@@ -85,7 +87,6 @@ class Supervisor:
         self._recover()
         paths.write_run(self.data_dir, socket_dir, self.version, self.started_at)
         self._undo.append(("run.json", lambda: paths.clear_run(self.data_dir)))
-        self._notifier = Notifier.from_environ(self._environ)
         self._notifier.ready(f"data {self.data_dir}")
         self._log.info("ready", pid=os.getpid(), data=str(self.data_dir), sockets=str(socket_dir))
 
