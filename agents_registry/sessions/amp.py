@@ -57,12 +57,12 @@ class AmpStore(FileStore):
 def _step(message: Record, line: int) -> Step | None:
     at = seconds(object_of(message, "meta").get("sentAt"))
     parts = blocks(message.get("content"), line, at)
-    if message.get("role") == "user":
+    if text_of(message, "role") == "user":
         step = Step(Kind.USER, parts, line, at)
         if step.only_results:
             step.kind = Kind.AGENT
         return step if parts else None
-    if message.get("role") == "assistant":
+    if text_of(message, "role") == "assistant":
         model = text_of(object_of(message, "usage"), "model")
         return Step(Kind.AGENT, parts, line, at, message_id=str(message.get("messageId", "")), model=model)
     return None

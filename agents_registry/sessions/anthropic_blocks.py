@@ -19,7 +19,7 @@ def blocks(content: Any, line: int = 0, at: float | None = None) -> list[Part]:
 
 
 def _block(block: Record, line: int, at: float | None) -> Iterator[Part]:
-    kind = block.get("type")
+    kind = text_of(block, "type")
     if kind == "text":
         yield Text(text_of(block, "text"), line, at)
     elif kind == "thinking":

@@ -42,8 +42,8 @@ class AntigravityStore(FileStore):
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         for line, record in records:
-            kind = record.get("type")
-            if "step_index" in record and isinstance(kind, str):
+            kind = text_of(record, "type")
+            if "step_index" in record and kind:
                 meta.ours += 1
                 if (step := _step(kind, record, line)) is not None:
                     yield step

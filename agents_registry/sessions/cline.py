@@ -68,14 +68,14 @@ class ClineStore(FileStore):
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         shown: list[Record] = []
         for _, entry in records:
-            if entry.get("type") in ("say", "ask") and "ts" in entry:
+            if text_of(entry, "type") in ("say", "ask") and "ts" in entry:
                 meta.ours += 1
                 shown.append(entry)
-            elif entry.get("role") in ("user", "assistant") and "content" in entry and "type" not in entry:
+            elif text_of(entry, "role") in ("user", "assistant") and "content" in entry and "type" not in entry:
                 meta.ours += 1
                 yield from _api_step(entry, meta)
             else:
-                meta.strange(str(entry.get("type"))[:40])
+                meta.strange(text_of(entry, "type")[:40])
         yield from _shown(shown, meta)
 
     def beside(self, path: Path, root: Path | None, meta: Meta) -> None:
@@ -161,7 +161,7 @@ def _api_step(message: Record, meta: Meta) -> Iterator[Step]:
     if message.get("isSummary") is True:
         text = "\n".join(part.text for part in parts if isinstance(part, Text))
         yield Step(Kind.COMPACT, [Text(text, 1, at)], 1, at, carried=not hidden)
-    elif message.get("role") == "assistant":
+    elif text_of(message, "role") == "assistant":
         yield Step(Kind.AGENT, parts, 1, at, carried=not hidden)
     else:
         words: list[Part] = []

@@ -41,9 +41,9 @@ class CopilotStore(FileStore):
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         for line, record in records:
-            kind = record.get("type")
+            kind = text_of(record, "type")
             data = record.get("data")
-            if not isinstance(kind, str) or not isinstance(data, dict):
+            if not isinstance(data, dict):
                 meta.strange(str(kind)[:40])
                 continue
             if not kind.startswith(_FAMILIES) and kind not in _KNOWN:
@@ -73,7 +73,7 @@ class CopilotStore(FileStore):
             meta.title = text_of(data, "title") or meta.title
 
     def late(self, record: Record, meta: Meta) -> None:
-        if record.get("type") == "session.title_changed":
+        if text_of(record, "type") == "session.title_changed":
             self._about("session.title_changed", object_of(record, "data"), meta)
 
     def live(self, steps: Iterable[Step]) -> Iterable[Step]:

@@ -75,14 +75,14 @@ class CursorStore(FileStore):
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         for line, record in records:
-            kind = record.get("type")
+            kind = text_of(record, "type")
             message = record.get("message")
             if kind == "store":
                 meta.ours += "agentId" in record
                 self._about(record, meta)
             elif kind == "turn_ended":
                 meta.ours += 1
-            elif isinstance(role := record.get("role"), str) and isinstance(message, dict) and "uuid" not in record:
+            elif isinstance(role := text_of(record, "role"), str) and isinstance(message, dict) and "uuid" not in record:
                 meta.ours += "type" not in record
                 yield from _steps_of(role, message.get("content"), line)
             elif isinstance(role, str) and "content" in record and line == 0:
@@ -167,7 +167,7 @@ def _steps_of(role: str, content: Any, line: int, message_id: str = "") -> Itera
     odd: list[Part] = []
     for block in objects_in({"content": content}, "content"):
         made = _block(block, line)
-        (odd if line and block.get("type") in ("tool_call", "tool-result", "tool-call") else parts).extend(made)  # type: ignore[arg-type]
+        (odd if line and text_of(block, "type") in ("tool_call", "tool-result", "tool-call") else parts).extend(made)  # type: ignore[arg-type]
     if role == "user":
         step = _human(parts, line)
         if step is not None:
@@ -196,7 +196,7 @@ def _human(parts: list[Any], line: int) -> Step | None:
 
 
 def _block(block: Record, line: int) -> list[Part]:
-    kind = block.get("type")
+    kind = text_of(block, "type")
     if kind == "text":
         return [Text(text_of(block, "text"), line)]
     if kind in ("thinking", "reasoning"):

@@ -41,7 +41,7 @@ class DroidStore(FileStore):
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         for line, record in records:
-            kind = record.get("type")
+            kind = text_of(record, "type")
             at = seconds(record.get("timestamp"))
             message = record.get("message")
             session = text_of(record, "session_id") or text_of(record, "sessionId")
@@ -68,7 +68,7 @@ class DroidStore(FileStore):
 
 def _stored(message: Record, line: int, at: float | None) -> Step | None:
     parts = blocks(message.get("content"), line, at)
-    if message.get("role") == "user":
+    if text_of(message, "role") == "user":
         step = Step(Kind.USER, parts, line, at)
         if step.only_results:
             step.kind = Kind.AGENT
@@ -77,7 +77,7 @@ def _stored(message: Record, line: int, at: float | None) -> Step | None:
         else:
             _without_reminders(step)
         return step
-    return Step(Kind.AGENT, parts, line, at) if message.get("role") == "assistant" else None
+    return Step(Kind.AGENT, parts, line, at) if text_of(message, "role") == "assistant" else None
 
 
 def _without_reminders(step: Step) -> None:
@@ -99,7 +99,7 @@ def _without_reminders(step: Step) -> None:
 def _streamed(kind: str, record: Record, line: int, at: float | None) -> Step | None:
     if kind == "message":
         text = text_of(record, "text")
-        if record.get("role") == "user":
+        if text_of(record, "role") == "user":
             typed = _REMINDER.sub("", text).strip()
             stored = None if typed == text else text
             return Step(Kind.USER, [Text(typed, line, at)], line, at, stored=stored) if typed else None

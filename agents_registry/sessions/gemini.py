@@ -69,7 +69,7 @@ class GeminiStore(FileStore):
                 self._about(change, meta)
                 if isinstance(change.get("messages"), list):
                     messages = _by_id(line, change)
-            elif record.get("type") in _TYPES and isinstance(record.get("id"), str):
+            elif text_of(record, "type") in _TYPES and isinstance(record.get("id"), str):
                 messages[record["id"]] = (line, record)
             elif isinstance(record.get("sessionId"), str) and ("projectHash" in record or "messages" in record):
                 headers += 1
@@ -77,7 +77,7 @@ class GeminiStore(FileStore):
                 if isinstance(record.get("messages"), list):
                     messages.update(_by_id(line, record))
             else:
-                meta.strange(str(record.get("type"))[:40])
+                meta.strange(text_of(record, "type")[:40])
         if headers or (len(messages) > 1 and any(message["type"] == "gemini" for _, message in messages.values())):
             meta.ours += headers + len(messages)
         for line, message in messages.values():
@@ -93,7 +93,7 @@ class GeminiStore(FileStore):
         meta.id = meta.id or text_of(record, "sessionId")
         meta.project = meta.project or text_of(record, "projectHash")
         meta.title = text_of(record, "summary") or meta.title
-        if record.get("kind") == "subagent":
+        if text_of(record, "kind") == "subagent":
             meta.parent_id = meta.parent_id or "?"
         start, updated = seconds(record.get("startTime")), seconds(record.get("lastUpdated"))
         meta.created_at = meta.created_at if meta.created_at is not None else start
@@ -133,14 +133,14 @@ class GeminiStore(FileStore):
 def _by_id(line: int, holder: Record) -> dict[str, tuple[int, Record]]:
     found: dict[str, tuple[int, Record]] = {}
     for number, message in enumerate(objects_in(holder, "messages")):
-        if message.get("type") in _TYPES:
+        if text_of(message, "type") in _TYPES:
             found[str(message.get("id") or f"#{number}")] = (line, message)
     return found
 
 
 def _step(line: int, message: Record, meta: Meta) -> Step | None:
     at = seconds(message.get("timestamp"))
-    kind = message["type"]
+    kind = text_of(message, "type")
     parts = parts_of(message.get("content"), line, at)
     if kind == "gemini":
         return Step(

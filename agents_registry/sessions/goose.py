@@ -115,12 +115,12 @@ class GooseFiles(FileStore):
                 meta.ours += 1
                 meta.cwd = text_of(record, "working_dir")
                 meta.title = text_of(record, "description")
-            elif isinstance(record.get("role"), str) and isinstance(record.get("content"), list) and meta.ours:
+            elif isinstance(text_of(record, "role"), str) and isinstance(record.get("content"), list) and meta.ours:
                 meta.ours += 1
                 at = seconds(record.get("created"))
                 yield from _steps(record["role"], record["content"], object_of(record, "metadata"), line, at)
             else:
-                meta.strange(str(record.get("type"))[:40])
+                meta.strange(text_of(record, "type")[:40])
 
     def beside(self, path: Path, root: Path | None, meta: Meta) -> None:
         meta.id = path.stem
@@ -145,7 +145,7 @@ def _steps(role: str, content: Any, flags: Record, line: int, at: float | None) 
 
 
 def _part(item: Record, line: int, at: float | None) -> Iterator[Part]:
-    kind = item.get("type")
+    kind = text_of(item, "type")
     if kind == "text":
         yield Text(text_of(item, "text"), line, at)
     elif kind == "thinking":

@@ -40,7 +40,7 @@ class GrokStore(FileStore):
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         for line, record in records:
-            kind = record.get("type")
+            kind = text_of(record, "type")
             content = record.get("content")
             if kind == "user" and isinstance(content, list):
                 meta.ours += "prompt_index" in record or "synthetic_reason" in record

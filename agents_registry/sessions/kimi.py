@@ -50,14 +50,14 @@ class KimiStore(FileStore):
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         python_kind = 0
         for line, record in records:
-            kind = record.get("type")
-            if isinstance(kind, str):
+            kind = text_of(record, "type")
+            if kind:
                 if kind.startswith(_WIRE) or (kind == "metadata" and "protocol_version" in record):
                     meta.ours += 1
                     yield from _wire(line, record, kind, meta)
                 else:
                     meta.strange(kind[:40])
-            elif isinstance(role := record.get("role"), str):
+            elif role := text_of(record, "role"):
                 if role.startswith("_"):
                     python_kind += 1
                     meta.ours += 1
@@ -152,7 +152,7 @@ def _wire(line: int, record: Record, kind: str, meta: Meta) -> Iterator[Step]:
 
 
 def _message(message: Record, line: int, at: float | None) -> Step | None:
-    role = message.get("role")
+    role = text_of(message, "role")
     parts = content_parts(message.get("content"), line, at)
     if role == "user":
         origin = message.get("origin")
@@ -177,12 +177,12 @@ def _message(message: Record, line: int, at: float | None) -> Step | None:
 
 
 def _event(event: Record, line: int, at: float | None) -> Step | None:
-    kind = event.get("type")
+    kind = text_of(event, "type")
     if kind == "content.part":
         part = object_of(event, "part")
-        if part.get("type") == "text":
+        if text_of(part, "type") == "text":
             return Step(Kind.AGENT, [Text(text_of(part, "text"), line, at)], line, at)
-        if part.get("type") == "think":
+        if text_of(part, "type") == "think":
             return Step(Kind.AGENT, [Thinking(text_of(part, "think"), line, at)], line, at)
     elif kind == "tool.call":
         return Step(Kind.AGENT, [Call(text_of(event, "toolCallId"), text_of(event, "name"), event.get("args"))], line, at)

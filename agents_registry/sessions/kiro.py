@@ -51,8 +51,8 @@ class KiroStore(FileStore):
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         for line, record in records:
-            kind = record.get("kind")
-            if isinstance(kind, str) and isinstance(record.get("data"), dict):
+            kind = text_of(record, "kind")
+            if kind and isinstance(record.get("data"), dict):
                 if kind not in _KINDS:
                     meta.strange(kind[:40])
                     continue
@@ -68,7 +68,7 @@ class KiroStore(FileStore):
                     if (step := _ide(object_of(entry, "message"), line)) is not None:
                         yield step
             else:
-                meta.strange(str(record.get("type"))[:40])
+                meta.strange(text_of(record, "type")[:40])
 
     def beside(self, path: Path, root: Path | None, meta: Meta) -> None:
         if path.suffix != ".jsonl":
@@ -127,7 +127,7 @@ def _journal(kind: str, data: Record, line: int) -> Step | None:
 
 
 def _item(item: Record, line: int, at: float | None) -> Iterator[Part]:
-    kind, data = item.get("kind"), item.get("data")
+    kind, data = text_of(item, "kind"), item.get("data")
     inner = data if isinstance(data, dict) else {}
     if kind == "text":
         yield Text(flat_text(data), line, at)
@@ -145,9 +145,9 @@ def _item(item: Record, line: int, at: float | None) -> Iterator[Part]:
 
 def _ide(message: Record, line: int) -> Step | None:
     parts: list[Any] = content_parts(message.get("content"), line)
-    if message.get("role") == "user":
+    if text_of(message, "role") == "user":
         return Step(Kind.USER, parts, line) if parts else None
-    if message.get("role") in ("assistant", "bot"):
+    if text_of(message, "role") in ("assistant", "bot"):
         return Step(Kind.AGENT, parts, line, message_id=text_of(message, "id"))
     return None
 

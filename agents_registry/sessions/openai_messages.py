@@ -12,7 +12,7 @@ from agents_registry.sessions.steps import Call, Kind, Part, Step
 
 def chat_step(message: Record, line: int = 0, at: float | None = None) -> Step | None:
     """A user, assistant or tool message as a step; None for other roles. A user message without content is none."""
-    role = message.get("role")
+    role = text_of(message, "role")
     if role == "user":
         parts = content_parts(message.get("content"), line, at)
         return Step(Kind.USER, parts, line, at) if parts else None
@@ -45,7 +45,7 @@ def content_parts(content: Any, line: int = 0, at: float | None = None) -> list[
         return [Text(content, line, at)] if content else []
     parts: list[Part] = []
     for block in objects_in({"content": content}, "content"):
-        kind = block.get("type")
+        kind = text_of(block, "type")
         if kind in ("text", "input_text", "output_text"):
             parts.append(Text(text_of(block, "text"), line, at))
         elif kind in ("think", "thinking"):

@@ -38,6 +38,8 @@ class OpenCodeStore(TableStore):
             return [own]
         folder = data_home(env) / "opencode"
         main = folder / "opencode.db"
+        if not main.exists() and (folder / "storage").is_dir():
+            main = folder  # only an older version was ever used here
         # Builds of other channels keep a database of their own beside it (opencode-dev.db).
         return [main, *sorted(path for path in folder.glob("opencode-*.db"))]
 
@@ -69,7 +71,7 @@ class OpenCodeStore(TableStore):
         known: set[str] = set()
         path = self.database(root)
         storage = path.parent / "storage"
-        if storage.is_dir() and path.name == "opencode.db":
+        if path.name == "opencode.db" and storage.is_dir():
             # Which ids the database has must be known before the first of the tree is let through.
             table = list(super().every(root))
             known.update(info.id for info in table)

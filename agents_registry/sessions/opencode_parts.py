@@ -25,14 +25,14 @@ def message_step(
     Synthetic text is the harness's (it repeats what a tool read, or asks the agent to go on) and is nobody's words.
     """
     at = seconds(object_of(data, "time").get("created"))
-    role = data.get("role")
+    role = text_of(data, "role")
     path = data.get("path")
     step = Step(Kind.NOTE, [], 0, at, id=message_id, message_id=message_id)
     step.cwd = text_of(path, "cwd") if isinstance(path, dict) else ""
     step.model = text_of(data, "modelID") or text_of(object_of(data, "model"), "modelID")
     compacted_from = None
     for part_id, part in parts:
-        if part.get("type") == "compaction":
+        if text_of(part, "type") == "compaction":
             compacted_from = text_of(part, "tail_start_id")
         step.parts.extend(_part(part_id, part, at, meta, exact))
     if role == "user":
@@ -77,7 +77,7 @@ def as_counted(steps: Iterable[Step]) -> Iterator[Step]:
 
 
 def _part(part_id: str, part: Record, at: float | None, meta: Meta, exact: bool) -> Iterator[Part]:
-    kind = part.get("type")
+    kind = text_of(part, "type")
     if kind == "text":
         if part.get("synthetic") is not True and part.get("ignored") is not True and text_of(part, "text"):
             yield Text(text_of(part, "text"), 0, at)

@@ -44,7 +44,7 @@ class PiStore(FileStore):
         headed = False
         for line, record in records:
             index += 1
-            kind = record.get("type")
+            kind = text_of(record, "type")
             if kind == "session":
                 if not headed and isinstance(record.get("id"), str) and isinstance(record.get("cwd"), str):
                     headed = True
@@ -80,7 +80,7 @@ class PiStore(FileStore):
         meta.model = text_of(record, "modelId")
 
     def late(self, record: Record, meta: Meta) -> None:
-        if record.get("type") == "session_info":
+        if text_of(record, "type") == "session_info":
             meta.title = text_of(record, "name") or meta.title
 
     def live(self, steps: Iterable[Step]) -> Iterable[Step]:
@@ -91,7 +91,7 @@ class PiStore(FileStore):
 
 
 def _entry(line: int, record: Record) -> Step:
-    kind = record.get("type")
+    kind = text_of(record, "type")
     message = object_of(record, "message")
     at = seconds(record.get("timestamp"))
     parent = record.get("parentId")
@@ -112,7 +112,7 @@ def _entry(line: int, record: Record) -> Step:
 
 
 def _message(step: Step, message: Record, line: int, at: float | None) -> None:
-    role = message.get("role")
+    role = text_of(message, "role")
     step.model = text_of(message, "model")
     if role == "user":
         step.parts = _parts(message.get("content"), line, at)
@@ -140,7 +140,7 @@ def _parts(content: Any, line: int, at: float | None) -> list[Part]:
         return [Text(content, line, at)] if content else []
     parts: list[Part] = []
     for block in objects_in({"content": content}, "content"):
-        kind = block.get("type")
+        kind = text_of(block, "type")
         if kind == "text":
             parts.append(Text(text_of(block, "text"), line, at))
         elif kind == "thinking":

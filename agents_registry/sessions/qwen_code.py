@@ -40,7 +40,7 @@ class QwenStore(FileStore):
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         for line, record in records:
-            kind = record.get("type")
+            kind = text_of(record, "type")
             if kind not in _TYPES or not isinstance(record.get("uuid"), str) or "sessionId" not in record:
                 meta.strange(str(kind)[:40])
                 continue
@@ -55,7 +55,7 @@ class QwenStore(FileStore):
             yield from _steps_of(line, record)
 
     def late(self, record: Record, meta: Meta) -> None:
-        if record.get("type") == "system" and record.get("subtype") == "custom_title":
+        if text_of(record, "type") == "system" and text_of(record, "subtype") == "custom_title":
             meta.title = text_of(object_of(record, "systemPayload"), "customTitle") or meta.title
 
     def live(self, steps: Iterable[Step]) -> Iterable[Step]:
@@ -72,7 +72,7 @@ class QwenStore(FileStore):
 
 
 def _steps_of(line: int, record: Record) -> Iterator[Step]:
-    kind, subtype = record["type"], record.get("subtype")
+    kind, subtype = record["type"], text_of(record, "subtype")
     at = seconds(record.get("timestamp"))
     parent = record.get("parentUuid")
     step = Step(
@@ -123,11 +123,11 @@ def _compressed(step: Step, payload: Record) -> Iterator[Step]:
     step.parts = [Text(summary, step.line, step.at)]
     yield step
     for index, content in enumerate(contents[1:]):
-        if index == 0 and content.get("role") == "model":
+        if index == 0 and text_of(content, "role") == "model":
             continue  # "Got it": written by the CLI, not by the model
         parts = parts_of(content.get("parts"), step.line, step.at)
         kept = Step(Kind.AGENT, parts, step.line, step.at, id=step.id, parent=step.parent, counted=False)
-        if content.get("role") == "user" and not kept.only_results:
+        if text_of(content, "role") == "user" and not kept.only_results:
             kept.kind = Kind.USER
         yield kept
 

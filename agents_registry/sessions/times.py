@@ -11,7 +11,10 @@ def seconds(value: Any) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return None
         if number != number or number in (float("inf"), float("-inf")):
             return None
         return number / 1000 if abs(number) >= 1e11 else number

@@ -67,8 +67,8 @@ class VibeStore(FileStore):
             else:
                 messages = [record]
             for message in messages:
-                if message.get("role") not in _ROLES or "content" not in message or ("type" in message and line):
-                    meta.strange(str(message.get("type"))[:40])
+                if text_of(message, "role") not in _ROLES or "content" not in message or ("type" in message and line):
+                    meta.strange(text_of(message, "type")[:40])
                     continue
                 meta.ours += 1
                 at = seconds(message.get("createdAt"))
