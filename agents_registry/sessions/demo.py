@@ -1,6 +1,6 @@
 """The store of our own demo agent: `<root>/<session id>.jsonl`.
 
-Root = $VIBEAROUND_DEMO_HOME, else `demo-agent/sessions` below $VIBEAROUND_DATA_DIR (~/.vibearound without one). The
+Root = $VIBEAROUND_DEMO_HOME, else `demo` below $VIBEAROUND_DATA_DIR (~/.vibearound without one). The
 first line is {"type": "session", "id", "cwd", "created_at"}; each other line {"type", "text", "at"} with type user,
 assistant or thinking, or "tool" with {"id", "name", "input", "output", "error"}. Times are seconds since the epoch.
 `DemoSessionFile` is how the demo agent itself writes one.
@@ -33,7 +33,7 @@ def root_of(env: Mapping[str, str]) -> Path:
     if env.get("VIBEAROUND_DEMO_HOME"):
         return Path(env["VIBEAROUND_DEMO_HOME"])
     data = env.get("VIBEAROUND_DATA_DIR")
-    return (Path(data) if data else home(env) / ".vibearound") / "demo-agent" / "sessions"
+    return (Path(data) if data else home(env) / ".vibearound") / "demo"
 
 
 class DemoSessionFile:
