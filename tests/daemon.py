@@ -30,7 +30,7 @@ from tests.processes import kill_marked, marked, wait_gone
 
 VA = Path(sys.executable).with_name("va")
 _ROOT = Path(__file__).resolve().parents[1]
-_BUILT = (_ROOT / "transports/cli/main.py").exists() and (_ROOT / "actors/supervisor.py").exists()
+_BUILT = all((_ROOT / name).exists() for name in ("transports/cli/chat.py", "actors/supervisor.py", "actors/host.py"))
 needs_va = pytest.mark.skipif(not _BUILT, reason="the daemon and its command line are not built yet")
 Event = dict[str, Any]
 

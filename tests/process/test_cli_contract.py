@@ -86,7 +86,7 @@ def test_without_a_supervisor_these_work(tmp_path: Path, words: list[str]) -> No
 
 
 @pytest.mark.requires("H7.exit-codes")
-@pytest.mark.parametrize("words", [["nonsense"], ["settings", "get", "no.such"], ["chat", "send"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["nonsense"], ["settings", "set", "handover.ttl_s", "soon"], ["chat", "send"]], ids=" ".join)
 def test_wrong_words_exit_2(tmp_path: Path, words: list[str]) -> None:
     assert alone(tmp_path, *words).returncode == 2
 
@@ -152,7 +152,7 @@ def test_a_listener_gets_what_reaches_the_route_once_and_a_second_one_is_refused
 @pytest.mark.requires("H6.grammar", "H6.unknown", "H6.prefixes", "H6.help-status", "H6.route")
 def test_commands_are_answered_and_what_is_none_reaches_the_agent(daemon: Daemon, work: Path) -> None:
     unknown = daemon.send("/statsu", chat="a", workspace=work, check=False)
-    assert unknown.code == 2 and "/status" in json.dumps(unknown.events)
+    assert "/status" in json.dumps(unknown.events) and not unknown.of("session")
     assert "cli:local:a" in daemon.send("/va route", chat="a").reply
     assert "/pickup" in daemon.send("/help", chat="a").reply
     assert "etc" in daemon.send("/etc/hosts is wrong", chat="a", workspace=work).text
