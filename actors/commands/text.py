@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from actors.commands.table import COMMANDS, allowed
 from agents_registry.errors import NotFoundError, UsageError
+from transports.human import ago, bare, short_ids, shorten
 
 
 class Bound(Protocol):
@@ -37,18 +39,9 @@ def help_text(role: str) -> str:
     return "\n".join(["Anything that is no command goes to the agent.", *lines])
 
 
-def human_age(seconds: float) -> str:
-    """How long ago, in one unit."""
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit} ago"
-    return "just now"
-
-
 def short(identity: str) -> str:
-    """An id as lists show it: enough to tell apart, any unique prefix selects."""
-    head, mark, tail = identity.partition("_")
-    return f"{head}_{tail[:8]}" if mark and len(head) <= 3 else identity[:8]
+    """An id as lists show it when it stands alone; lists themselves use `short_ids`, which tells all of them apart."""
+    return short_ids([identity], 8)[identity]
 
 
 def status_text(status: dict[str, Any], route: str, waiting: int) -> str:
@@ -68,7 +61,8 @@ def status_text(status: dict[str, Any], route: str, waiting: int) -> str:
 
 
 def workspace_list(rows: list[dict[str, Any]], cwd: str) -> str:
-    lines = [f"{'*' if r['cwd'] == cwd else '-'} {short(r['id'])}  {r['name']}  {r['cwd']}" for r in rows]
+    names = short_ids((r["id"] for r in rows), 6)
+    lines = [f"{'*' if r['cwd'] == cwd else '-'} {names[r['id']]}  {r['name']}  {r['cwd']}" for r in rows]
     return "\n".join(["Workspaces (/workspace ID goes to one):", *lines])
 
 
@@ -83,8 +77,9 @@ def agent_list(rows: list[dict[str, Any]], current: str) -> str:
 def session_list(rows: list[dict[str, Any]], current: str, now: float) -> str:
     if not rows:
         return "The agent has no session in this directory yet."
+    names = short_ids((r["id"] for r in rows), 8)
     lines = [
-        f"{'*' if r['id'] == current else '-'} {short(r['id'])}  {r['title'] or 'untitled'}  {human_age(now - r['updated_at'])}"
+        f"{'*' if r['id'] == current else '-'} {names[r['id']]}  {shorten(r['title'] or 'untitled')}  {ago(r['updated_at'], now)}"
         + ("  live" if r.get("live") else "")
         for r in rows
     ]
@@ -119,22 +114,35 @@ def attached_text(attached: Bound) -> str:
 
 
 def started_text(attached: Bound) -> str:
-    return f"New conversation with {attached.agent} in {attached.cwd} (thread {attached.thread}). The earlier one was left as it is."
+    return f"New conversation with {attached.agent} in {attached.cwd} (thread {attached.thread})."
 
 
-def select_session(rows: list[dict[str, Any]], wanted: str) -> dict[str, Any] | None:
-    """By id, unique prefix or title; None when the list does not have it (an id of elsewhere). Raises UsageError when ambiguous."""
+def rest_note(rest: str) -> str:
+    """A word about the lines behind a command that the command does not use; "" when there are none."""
+    return "" if not rest.strip() else "The lines after the command were not used; send them as a message of their own."
+
+
+def select(rows: Sequence[dict[str, Any]], wanted: str, what: str = "entry", by: Sequence[str] = ("title",)) -> dict[str, Any] | None:
+    """The one row that `wanted` names: by its exact id, by any unique beginning of it (with or without `ws_`, `wt_`), or by
+    one of the fields `by`, exactly but for case. None when no row does. Raises UsageError when several do, naming them."""
     wanted = wanted.strip()
     if not wanted:
-        raise NotFoundError("Which session?", hint="/session lists them.")
+        raise NotFoundError(f"Which {what}?", hint=f"/{what} lists them.")
+    folded = wanted.casefold()
     for found in (
         [r for r in rows if r["id"] == wanted],
-        [r for r in rows if r["id"].startswith(wanted)],
-        [r for r in rows if (r["title"] or "").casefold() == wanted.casefold()],
+        [r for r in rows if any((r.get(name) or "").casefold() == folded for name in by)],
+        [r for r in rows if r["id"].casefold().startswith(folded) or bare(r["id"]).casefold().startswith(folded)],
     ):
         if len(found) == 1:
             return found[0]
         if found:
-            names = "; ".join(f"{short(r['id'])} {r['title']}" for r in found[:6])
-            raise UsageError(f"{wanted!r} may mean several sessions: {names}.", hint="Give more of the id.")
+            short_forms = short_ids((r["id"] for r in found), 8)
+            names = "; ".join(f"{short_forms[r['id']]} {shorten(next((r[n] for n in by if r.get(n)), ''), 40)}".strip() for r in found[:6])
+            raise UsageError(f"{wanted!r} may mean several: {names}.", hint="Give more of the id.", code="ambiguous")
     return None
+
+
+def select_session(rows: list[dict[str, Any]], wanted: str) -> dict[str, Any] | None:
+    """`select` for sessions; None when the list does not have it (an id of elsewhere)."""
+    return select(rows, wanted, "session")
