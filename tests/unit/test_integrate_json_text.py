@@ -106,7 +106,7 @@ def test_what_is_no_json_object_is_refused_with_its_line(text: str, line: int) -
         set_member(text, PATH, VALUE)
 
 
-KEYS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=6)
+KEYS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=6)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | KEYS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
