@@ -11,6 +11,9 @@ agents; B rows of the behaviour table; I invariants.
 
 from __future__ import annotations
 
+import sys
+
+from tests.markers import collected
 from tests.requirements_open import OPEN
 
 __all__ = ["OPEN", "REQUIREMENTS"]
@@ -290,13 +293,14 @@ REQUIREMENTS: dict[str, str] = {
 
 
 def main() -> None:
-    """Print each requirement with the tests that show it."""
-    from tests.markers import collected  # the table itself needs no look at the tests
-
+    """Print each requirement with the tests that show it; with `--open` only the ids that no test shows."""
     shown: dict[str, list[str]] = {}
     for mark in collected():
         for name in mark.names:
             shown.setdefault(name, []).append(mark.place)
+    if "--open" in sys.argv[1:]:
+        print("\n".join(f'        "{name}",' for name in REQUIREMENTS if name not in shown))
+        return
     for name, text in REQUIREMENTS.items():
         print(f"{name}: {text}")
         for place in shown.get(name) or [f"OPEN: {OPEN.get(name, 'no test, and not listed as open')}"]:

@@ -1,0 +1,1 @@
+"""The texts of the skill `vibearound`, one per way in which an agent takes them."""
