@@ -141,8 +141,13 @@ def test_the_environment_of_a_start_is_marked_stale_when_the_store_shows_more() 
 
 
 def test_only_the_asked_variables_of_another_process_are_read() -> None:
-    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"CODEX_THREAD_ID": "äö", "SECRET": "x", "PATH": os.environ["PATH"]})
+    environ = {"CODEX_THREAD_ID": "äö", "SECRET": "x", "PATH": os.environ["PATH"]}
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ, bufsize=0)
+    assert child.stdin is not None
+    assert child.stdout is not None
     try:
+        child.stdin.write(b"x")
+        assert child.stdout.read(1) == b"x"  # it runs: the kernel has put its environment in place
         assert process_environment(child.pid, ["CODEX_THREAD_ID", "HOME"]) == {"CODEX_THREAD_ID": "äö"}
     finally:
         child.communicate(timeout=10)
