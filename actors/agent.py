@@ -488,6 +488,10 @@ class HostCore:
                 self.turn_over(self.turn, None, error)
             self._stop()
 
+    def end(self) -> None:
+        """Somebody asks the process itself to end (a signal): the same as a stop."""
+        self._stop()
+
     def _stop(self) -> None:
         if self.state in ("stopping", "ended"):
             return

@@ -1,0 +1,100 @@
+"""Process root of one agent host: `python -m actors.host --spec-fd N`.
+
+The agent is spawned first, with the standard library alone, so that it starts while the rest is loaded. There is no
+lifeline to the supervisor: a host outlives its crash and is adopted by the next one, or ends with its lease.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from actors.children import become_subreaper, process_start_time
+from actors.host_process import AgentProcess, start_agent
+from actors.host_spec import HostSpec, read_spec
+from agents_registry.errors import VibeAroundError
+
+if TYPE_CHECKING:
+    from actors.agent import HostCore
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code: 0 = all said or spooled, 2 = no usable spec, 1 = unexpected."""
+    words = sys.argv[1:] if argv is None else argv
+    if len(words) != 2 or words[0] != "--spec-fd" or not words[1].isdigit():
+        sys.stderr.write("usage: python -m actors.host --spec-fd N\nA host is started by the supervisor.\n")
+        return 2
+    try:
+        spec = read_spec(int(words[1]))
+    except (VibeAroundError, OSError) as error:
+        sys.stderr.write(f"host: {error}\n")
+        return 2
+    become_subreaper()
+    process: AgentProcess | None = None
+    failure: VibeAroundError | None = None
+    env = {**spec.env, "VIBEAROUND_HOST_ID": f"{spec.thread}/{spec.instance}/{spec.epoch}"}
+    try:
+        process = start_agent(spec.argv, env, spec.cwd, spec.install_hint)
+    except VibeAroundError as error:
+        failure = error
+    return serve(spec, process, failure)
+
+
+def serve(spec: HostSpec, process: AgentProcess | None, failure: VibeAroundError | None) -> int:
+    """Everything after the spawn."""
+    from pathlib import Path
+
+    from actors.agent import HostCore
+    from actors.host_agent import HostedAgent
+    from actors.host_files import HostFiles
+    from actors.host_link_bus import BusLink
+    from actors.host_loop import HostLoop
+
+    clock = time.monotonic
+    loop = HostLoop(clock)
+    agent = HostedAgent(spec, process, loop)
+    link = BusLink(spec, loop)
+    data = Path(spec.data_dir)
+    core = HostCore(
+        spec,
+        agent,
+        link.send,
+        HostFiles(data / "files", f"{spec.thread}-{spec.instance}-{spec.epoch}", limit=spec.limits.ref_bytes),
+        clock=clock,
+        new_id=lambda: os.urandom(5).hex(),
+        host=(os.getpid(), process_start_time(os.getpid()) or 0),
+        pids=(process.pid, process.pgid, process.start_time) if process is not None else (0, 0, 0),
+    )
+    if failure is not None:
+        core.never_started("spawn", failure)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: loop.post(core.end))
+    agent.attach(core)
+    link.start(core)
+    loop.run(core)
+    if core.must_spool:
+        _spool(spec, core)
+    link.close()
+    return 0
+
+
+def _spool(spec: HostSpec, core: HostCore) -> None:
+    from pathlib import Path
+
+    from actors.host_spool import write_spool
+
+    try:
+        write_spool(
+            Path(spec.data_dir), spec.thread, spec.instance, spec.epoch, core.session, core.turns, core.outbox.rest()
+        )
+    except OSError as error:
+        sys.stderr.write(f"host {spec.thread}: {len(core.outbox.rest())} events could not be spooled: {error}\n")
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # threads that wait for a silent agent must not keep the process
