@@ -116,15 +116,12 @@ class HostEvents:
         thread.row["start"] = "resume"
         thread.session = session
         thread.info = {k: body.get(k) for k in ("modes", "mode", "model", "commands", "agent_name", "agent_version")}
-        shown = {
-            "event": "session", "agent": thread.row["agent"], "session": session, "workspace": thread.row["workspace"],
-            "cwd": thread.row["cwd"], "thread": thread.thread_id, "start": "new" if started == "new" else "resumed",
-        }
+        shown = thread.session_event("new" if started == "new" else "resumed")
         if started == "forked":
             shown["forked_from"] = body.get("forked_from") or before
         waiting = next(iter(thread.queue), None)
-        if thread.turn is None and waiting is not None and waiting.route not in thread.routes:
-            shown["for"] = waiting.route
+        if waiting is not None:
+            shown["key"] = waiting.key
 
         def durable() -> None:
             thread.host.is_ready(thread.row["agent"], session)

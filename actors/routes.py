@@ -314,6 +314,8 @@ class RouteActor(Mailbox):
             self.open_turns[item.key] = (turn, thread)
             if turn:
                 self._keys[turn] = item.key
+            if answer.data.get("session"):
+                self.listeners.to_watchers(item.key, 0, thread, answer.data["session"])
             place = int(answer.data.get("position", 0))
             if place > 0:
                 self.listeners.passing({"event": "queued", "position": place, "key": item.key}, item.key, thread)

@@ -185,7 +185,10 @@ class ThreadSupervisor(Mailbox):
         )
         place = self.queue.add(turn) + (1 if self.turn is not None else 0)
         waits = place > 1
-        self.reply(delivery, Ok({"state": "queued" if waits else "started", "position": place - 1, "turn": turn.id}))
+        answer: dict[str, Any] = {"state": "queued" if waits else "started", "position": place - 1, "turn": turn.id}
+        if self.host.ready:
+            answer["session"] = self.session_event("resumed")
+        self.reply(delivery, Ok(answer))
         self.pump()
 
     def pump(self) -> None:
@@ -421,6 +424,12 @@ class ThreadSupervisor(Mailbox):
                 self.set_timer("leave", 5.0)
 
     # --- what the link and the events need ---
+
+    def session_event(self, start: str) -> dict[str, Any]:
+        return {
+            "event": "session", "agent": self.row["agent"], "session": self.session, "workspace": self.row["workspace"],
+            "cwd": self.row["cwd"], "thread": self.thread_id, "start": start,
+        }
 
     def now(self) -> float:
         return self.clock.now()
