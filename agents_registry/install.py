@@ -135,14 +135,14 @@ def _run(
                 return None, tail
             if now - last_word >= _TICK_S:
                 last_word = now
-                progress(f"… {int(now - began)} s, {fetched} files fetched")
+                progress(f"… {int(now - began)} s, {fetched} files looked at")
             try:
                 line = lines.get(timeout=min(1.0, limit_s))
             except Empty:
                 continue
             if line is None:
                 return child.wait(timeout=10), tail
-            if line.startswith("npm http fetch"):
+            if line.startswith("npm http "):
                 fetched += 1
                 continue
             tail = [*tail[-_KEPT_LINES:], line]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,9 +35,6 @@ HOST_VARIABLE = "VIBEAROUND_HOST_ID"
 
 _STARTED_BY = (*AGENT_VARIABLES, HOST_VARIABLE)
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
-
-EndRecordedHost = Callable[[str, str], bool]
-"""`end(agent_id, session_id)`: end a recorded host of that session and see it dead; whether there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +94,8 @@ def find_program(spec: AgentSpec, word: str, env: Mapping[str, str], data_dir: P
     An adapter that VibeAround pins itself is taken from the pinned packages first; the agent's own command line from
     the user's PATH first, so that terminal and chat run the same version.
     """
+    import shutil  # loads the compression modules: not for those who only resume or print a command
+
     if word == "{python}":
         return sys.executable
     if word == "va":

@@ -237,7 +237,7 @@ _AGENT = {
 }  # fmt: skip
 _NPM = {"package": "text", "version": "text", "bin": "text"}
 _ACP = {
-    "command": "command", "env": "texts", "settings_file": "table", "own_cli_env": "text", "reads_user_mcp": "flag", "takes_mcp": "flag",
+    "command": "command", "env": "texts", "settings_file": "table", "own_cli_env": "text", "authenticate": "text", "reads_user_mcp": "flag", "takes_mcp": "flag",
 }  # fmt: skip
 _SETTINGS_FILE = {"env": "text", "over": "text", "content": "table"}
 _TERMINAL = {

@@ -57,6 +57,8 @@ class AcpSpec:
     settings_file: SettingsFile | None = None
     own_cli_env: str = ""
     """The variable by which the adapter drives another CLI than the one it brings (a full path)."""
+    authenticate: str = ""
+    """The login method to name before the first session, where the agent insists (Cursor)."""
     reads_user_mcp: bool = True
     """Whether the agent under ACP also starts the MCP servers of the user's own configuration."""
     takes_mcp: bool = True

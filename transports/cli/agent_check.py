@@ -127,6 +127,8 @@ def check(
         }
         if cwd is not None:
             try:
+                if spec.acp is not None and spec.acp.authenticate:
+                    client.authenticate(spec.acp.authenticate, limit_s)
                 opened = client.new(cwd, [], limit_s)
             except AgentRefused as error:
                 hint = f"It may want a login: start {spec.name} in a terminal once." if info.auth_methods else "Start it in a terminal to see why."

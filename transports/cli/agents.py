@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from agents_registry.detect import Detection
 
 
+def complete_agent(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Agent ids for the shell's completion; none when the user's registry file is damaged."""
+    from agents_registry.errors import VibeAroundError
+    from agents_registry.loader import load_registry
+    from transports import paths
+
+    try:
+        return [agent_id for agent_id in load_registry(paths.data_dir()).ids() if agent_id.startswith(incomplete)]
+    except VibeAroundError:
+        return []
+
+
 @click.group("agents")
 def agents() -> None:
     """Look at the coding agents on this machine, and install what hosting them needs."""
@@ -56,15 +68,14 @@ def _advice(one: Detection) -> list[str]:
     for what, usable in (("chat", one.acp), ("terminal", one.terminal), ("handover", one.handover)):
         if not usable.ok:
             told.setdefault((usable.why, usable.fix), []).append(what)
-    if not one.installed and told:  # one line is enough for what is not there at all
-        why, fix = next(iter(told))
-        told = {(why, fix): ["chat", "terminal", "handover"]}
+    if not one.installed:  # one line is enough for what is not there at all
+        told = {(one.terminal.why, one.terminal.fix): ["chat", "terminal", "handover"]}
     lines = [f"{one.spec.id}: no {', '.join(words)}: {why}.{' ' + fix if fix else ''}" for (why, fix), words in told.items()]
     return lines + [f"{one.spec.id}: {note}." for note in one.notes]
 
 
 @agents.command("install")
-@click.argument("agent")
+@click.argument("agent", shell_complete=complete_agent)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, when it is done.")
 def install_agent(agent: str, as_json: bool) -> None:
     """Install the pinned packages of AGENT into the data directory (npm; nothing global is touched)."""
@@ -87,7 +98,7 @@ def install_agent(agent: str, as_json: bool) -> None:
 
 
 @agents.command("check")
-@click.argument("agent")
+@click.argument("agent", shell_complete=complete_agent)
 @click.option("--session", is_flag=True, help="Also open a new, empty session in the current directory.")
 @click.option("--limit", "limit_s", type=click.FloatRange(1, 600), default=60.0, show_default=True, help="Seconds each answer may take.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
