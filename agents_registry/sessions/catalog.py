@@ -112,6 +112,21 @@ def inspect(path: Path, agent: str = "") -> Inspection:
         raise NotFoundError(f"{path} cannot be read: {error.strerror or error}.", hint="Name a session file that you may read.") from error
 
 
+def info_of(path: Path, agent: str = "") -> SessionInfo:
+    """What a listing would show of one file, wherever it lies. The agent is recognised when not given.
+
+    Raises `NotFoundError` for a file that is missing or no session.
+    """
+    found = inspect(path, agent)
+    one = need(found.agent)
+    look = getattr(one, "describe", None)
+    root = one.root_of(path) if hasattr(one, "root_of") else path.parent
+    made: SessionInfo | None = look(path, root) if look is not None else None
+    if made is not None:
+        return made
+    return SessionInfo(found.agent, found.id or path.stem, found.cwd, "", path.stat().st_mtime, path, root)
+
+
 def list_sessions(
     env: Mapping[str, str],
     *,

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents_registry.errors import NotFoundError
 from agents_registry.sessions import claude_inspect, claude_live, claude_tree, jsonl
 from agents_registry.sessions import claude_records as records
 from agents_registry.sessions.neutral import Conversation, clean
@@ -116,19 +115,27 @@ class ClaudeStore:
                 return Tail(record["uuid"], stat.st_size, stat.st_mtime_ns)
         return Tail("", stat.st_size, stat.st_mtime_ns)
 
-    def info(self, path: Path) -> SessionInfo:
-        """What a listing would show of one transcript, wherever it lies.
+    def describe(self, path: Path, root: Path) -> SessionInfo | None:
+        """What a listing shows of one transcript, wherever it lies; None when it holds no conversation or cannot be read.
 
-        Raises `NotFoundError` when the file is missing or holds no session.
+        Whether it is live is not looked at here.
         """
-        root = path.parent.parent.parent if path.parent.parent.name == "projects" else path.parent
         try:
-            found = self._look(path, path.stat(), root, claude_live.live_sessions(root))
-        except OSError as error:
-            raise NotFoundError(f"{path} cannot be read: {error.strerror or error}.") from error
-        if found is None:
-            raise NotFoundError(f"{path} holds no Claude Code conversation.")
-        return found
+            return self._look(path, path.stat(), root, {})
+        except OSError:
+            return None  # vanished, or not ours to read
+
+    def root_of(self, path: Path) -> Path:
+        """The store root that a transcript lies in; its own directory when it lies in none."""
+        return next((one.parent for one in path.parents if one.name == "projects"), path.parent)
+
+    def files(self, root: Path, cwd: str | None = None) -> Sequence[Path]:
+        """Transcripts of sessions; with `cwd` only those in its own directories, unless these are empty."""
+        return next((files for files in self._places(root, cwd, False) if files), [])
+
+    def live(self, root: Path) -> frozenset[str]:
+        """Ids of the sessions that are open now."""
+        return frozenset(claude_live.live_sessions(root))
 
     def subagents(self, info: SessionInfo) -> Sequence[Path]:
         """Transcripts of the sub-agents that this session started."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents_registry.errors import NotFoundError, UsageError
+from agents_registry.errors import UsageError
 from agents_registry.sessions import codex_inspect, codex_live, codex_read, jsonl
 from agents_registry.sessions import codex_records as records
 from agents_registry.sessions.neutral import Conversation, clean
@@ -108,16 +108,32 @@ class CodexStore:
             break
         return Tail(leaf, stat.st_size, stat.st_mtime_ns)
 
-    def info(self, path: Path) -> SessionInfo:
-        """What a listing would show of one rollout, wherever it lies. Raises `NotFoundError` when it is none."""
-        root = next((one.parent for one in path.parents if one.name in ("sessions", "archived_sessions")), path.parent)
+    def describe(self, path: Path, root: Path) -> SessionInfo | None:
+        """What a listing shows of one rollout, wherever it lies; None when it is none or cannot be read.
+
+        Whether it is live is not looked at here.
+        """
         try:
-            found = self._look(path, path.stat(), root, _names(root), codex_live.live_threads(root))
-        except OSError as error:
-            raise NotFoundError(f"{path} cannot be read: {error.strerror or error}.") from error
-        if found is None:
-            raise NotFoundError(f"{path} holds no Codex thread.")
-        return found
+            return self._look(path, path.stat(), root, _names(root), frozenset())
+        except OSError:
+            return None  # vanished, or not ours to read
+
+    def root_of(self, path: Path) -> Path:
+        """The store root that a rollout lies in; its own directory when it lies in none."""
+        return next((one.parent for one in path.parents if one.name in ("sessions", "archived_sessions")), path.parent)
+
+    def files(self, root: Path, cwd: str | None = None) -> Sequence[Path]:
+        """Rollouts that are not archived."""
+        del cwd  # nothing in a name tells
+        return _rollouts(root / "sessions")
+
+    def live(self, root: Path) -> frozenset[str]:
+        """Ids of the threads that are open now."""
+        return codex_live.live_threads(root)
+
+    def names(self, root: Path) -> Mapping[str, str]:
+        """Titles that are kept beside the rollouts, by thread id."""
+        return _names(root)
 
     def _look(
         self, path: Path, stat: os.stat_result, root: Path, names: Mapping[str, str], live: frozenset[str]

@@ -186,6 +186,18 @@ class DemoStore:
         last = next(jsonl.backwards(info.path), {})
         return Tail(f"{last.get('type', '')} {last.get('at', '')}", stat.st_size, stat.st_mtime_ns)
 
+    def describe(self, path: Path, root: Path) -> SessionInfo | None:
+        """What a listing shows of one file; None when it is no session or cannot be read."""
+        try:
+            return self._look(path, path.stat(), root)
+        except OSError:
+            return None  # vanished, or not ours to read
+
+    def files(self, root: Path, cwd: str | None = None) -> Sequence[Path]:
+        """All session files."""
+        del cwd  # nothing in a name tells
+        return sorted(root.glob("*.jsonl"))
+
     def _look(self, path: Path, stat: os.stat_result, root: Path) -> SessionInfo | None:
         try:
             head = [record for _, record in jsonl.head(path)]
