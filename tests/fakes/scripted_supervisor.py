@@ -72,6 +72,10 @@ class ScriptedSupervisor:
         if result is not None and delivery.corr:
             self._switch.send(delivery.sender, result, sender=delivery.address, corr=-delivery.corr)
 
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Run `act` on the clock's thread, when what is being answered now is on its way."""
+        self._clock.call_later(delay_s, act)
+
     def reply(self, delivery: Delivery, message: Any) -> None:
         self._switch.send(delivery.sender, message, sender=delivery.address, corr=-delivery.corr)
 

@@ -161,7 +161,7 @@ def test_a_restart_of_the_supervisor_in_the_midst_of_a_turn_shows_every_event_on
         if again:
             fake.item(delivery.sender, ROUTE, DONE, turn=delivery.message.key)
         else:
-            fake._clock.call_later(0.05, restart)
+            fake.later(0.05, restart)
 
     def restart() -> None:
         supervisor.stop()
@@ -174,6 +174,31 @@ def test_a_restart_of_the_supervisor_in_the_midst_of_a_turn_shows_every_event_on
     assert asked[0] == asked[1]
 
 
+def test_after_a_restart_the_pieces_of_the_open_block_go_on_where_they_were(supervisor: ScriptedSupervisor, capsys: Any) -> None:
+    asked: list[str] = []
+
+    def answer(delivery: Delivery, fake: ScriptedSupervisor) -> None:
+        asked.append(delivery.message.key)
+        again = len(asked) > 1
+        fake.reply(delivery, Accepted(delivery.message.key, again))
+        piece = {"event": "text", "block": 1, "final": False, "offset": 0, "text": "one two" if again else "one "}
+        fake.preview(delivery.sender, ROUTE, piece, turn=delivery.message.key)
+        if again:
+            fake.item(delivery.sender, ROUTE, {**TEXT, "text": "one two"}, turn=delivery.message.key)
+            fake.item(delivery.sender, ROUTE, DONE, turn=delivery.message.key)
+        else:
+            fake.later(0.05, restart)
+
+    def restart() -> None:
+        supervisor.stop()
+        supervisor.start()
+
+    supervisor.answers[ADDRESS, Submit] = answer
+    assert run(["chat", "send", "hi", "--json"]) == 0
+    pieces = [e["text"] for e in lines(capsys.readouterr().out) if e.get("final") is False]
+    assert pieces == ["one ", "two"]
+
+
 def test_a_supervisor_that_does_not_come_back_ends_the_command_with_3(
     supervisor: ScriptedSupervisor, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +206,7 @@ def test_a_supervisor_that_does_not_come_back_ends_the_command_with_3(
 
     def answer(delivery: Delivery, fake: ScriptedSupervisor) -> None:
         fake.reply(delivery, Accepted(delivery.message.key))
-        fake._clock.call_later(0.05, fake.stop)
+        fake.later(0.05, fake.stop)
 
     supervisor.answers[ADDRESS, Submit] = answer
     assert run(["chat", "send", "hi", "--json"]) == 3

@@ -14,6 +14,7 @@ from transports.bus.syncclient import SyncClient
 from transports.cli.connect import connect, person, real_directory
 
 LAST = frozenset({"done", "reply", "error"})
+INTERRUPTED = 130
 _BACK_S = 60.0
 """How long a turn waits for a supervisor that went away; its host goes on meanwhile."""
 _TICK_S = 0.1
@@ -43,10 +44,12 @@ class Turn:
         self._submit = Submit(self.key, text, person(), real_directory(directory), [], True)
         self._seen: Counter[str] = Counter()
         self._replayed: Counter[str] = Counter()
+        self._last_place = ""
+        self._pieces: dict[tuple[Any, Any], int] = {}
         self._accepted = False
 
     def run(self, view: View) -> int:
-        """Follow the turn. Ctrl-C stops it and is raised again when pressed a second time."""
+        """Follow the turn. Ctrl-C stops it, and its end is still shown; pressed a second time it is raised."""
         client = connect()
         stopping = False
         try:
@@ -55,7 +58,7 @@ class Turn:
                     code = self._start(client, view)
                     while code is None:
                         code = self._step(client, view)
-                    return code
+                    return INTERRUPTED if stopping else code
                 except NotRunningError:
                     if not self._accepted:
                         raise
@@ -104,7 +107,12 @@ class Turn:
         if item.turn != self.key and item.event.get("key") != self.key:
             return None
         event = item.event
-        if isinstance(item, RouteItem) and self._known(event):
+        if isinstance(item, Preview):
+            fresh = self._fresh(event)
+            if fresh is not None:
+                view.show(fresh)
+            return None
+        if self._known(event):
             return None
         self._show(view, event)
         return exit_code(event) if event.get("event") in LAST else None
@@ -126,8 +134,6 @@ class Turn:
             self._last_place = mark
         view.show(event)
 
-    _last_place = ""
-
     def _known(self, event: dict[str, Any]) -> bool:
         """After a reconnect the turn is shown from its first event: what was shown before is passed over."""
         if event.get("event") == "accepted":
@@ -138,6 +144,20 @@ class Turn:
             return True
         self._seen[mark] += 1
         return False
+
+
+    def _fresh(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        """The part of a text piece that was not shown yet: after a reconnect the open block comes from its start."""
+        offset, text = event.get("offset"), str(event.get("text") or "")
+        if not isinstance(offset, int):
+            return event
+        block = (event.get("event"), event.get("block"))
+        shown = self._pieces.get(block, 0)
+        end = offset + len(text)
+        if end <= shown:
+            return None
+        self._pieces[block] = end
+        return event if offset >= shown else {**event, "offset": shown, "text": text[shown - offset :]}
 
 
 _BY_WORD = {

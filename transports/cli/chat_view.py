@@ -37,6 +37,7 @@ class TextView:
         self._open: tuple[Any, ...] | None = None
         self._shown = ""
         self._column = 0
+        self._tools: set[Any] = set()
         self._questions: dict[str, list[dict[str, Any]]] = {}
 
     def show(self, event: dict[str, Any]) -> None:
@@ -112,7 +113,14 @@ class TextView:
             self._aside(f"> {clean(str(who))} ({event.get('route')}): {shorten(clean(str(event.get('text') or '')), 300)}")
 
     def _on_tool(self, event: dict[str, Any]) -> None:
-        self._aside(f"[{event.get('status') or 'tool'}] {shorten(clean(str(event.get('title') or event.get('kind') or 'tool')), 120)}")
+        status = str(event.get("status") or "tool")
+        if status == "in_progress" and event.get("id") in self._tools:
+            return  # its first line stands there already
+        if status in ("completed", "failed"):
+            self._tools.discard(event.get("id"))
+        else:
+            self._tools.add(event.get("id"))
+        self._aside(f"[{status}] {shorten(clean(str(event.get('title') or event.get('kind') or 'tool')), 120)}")
 
     def _on_plan(self, event: dict[str, Any]) -> None:
         lines = [f"  {'x' if e.get('status') == 'completed' else '-'} {shorten(clean(str(e.get('content') or '')), 100)}" for e in event.get("entries") or []]
@@ -137,6 +145,7 @@ class TextView:
         if reason not in ("end_turn", None, ""):
             self._aside(f"({str(reason).replace('_', ' ')})")
         self._questions.clear()
+        self._tools.clear()
 
     # --- questions ---
 

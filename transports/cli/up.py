@@ -33,7 +33,7 @@ def up(as_json: bool) -> None:
         status = _status(5.0)
         known = True
     except NotRunningError:
-        status = _start(data_dir)
+        status = start(data_dir)
     if as_json:
         emit_json({**{k: status[k] for k in ("version", "pid", "uptime_s", "data_dir")}, "started": not known})
     elif known:
@@ -51,7 +51,8 @@ def _status(timeout: float) -> dict[str, Any]:
         return data
 
 
-def _start(data_dir: Path) -> dict[str, Any]:
+def start(data_dir: Path) -> dict[str, Any]:
+    """Start the supervisor of this data directory and wait until it answers; its status."""
     from transports.service import manage
 
     manager = manage.installed(data_dir)
@@ -109,16 +110,22 @@ def down(as_json: bool) -> None:
     except NotRunningError:
         _end_recorded(data_dir, as_json)
         return
+    stop(data_dir)
+    if as_json:
+        emit_json({"stopped": True, "pid": info.pid})
+    else:
+        emit(f"Stopped (pid {info.pid}).")
+
+
+def stop(data_dir: Path) -> None:
+    """Stop the running supervisor of this data directory and see it gone. Raises NotRunningError when there is none."""
+    info = paths.read_run(data_dir)
     service = _active_service(data_dir, info.pid)
     if service is not None:
         service.stop()
     else:
         _shutdown(info)
     _await_end(info)
-    if as_json:
-        emit_json({"stopped": True, "pid": info.pid})
-    else:
-        emit(f"Stopped (pid {info.pid}).")
 
 
 def _active_service(data_dir: Path, pid: int) -> Any:
