@@ -209,7 +209,7 @@ class _Manners:
         if self.report is not None:
             try:
                 self.report(report)
-            except Exception:
+            except Exception:  # noqa: BLE001 - a parent that fails at listening must not end its child
                 _log.exception("the failure of %s could not be reported", self.address)
 
 
@@ -222,8 +222,8 @@ class PooledActor(_Manners, pykka.Actor):
 
     inbox_limit: ClassVar[int] = INBOX_LIMIT
     idle_after_s: float | None = None
-    actor_inbox: _Inbox  # type: ignore[assignment]
-    _create_actor_inbox = staticmethod(_Inbox)  # type: ignore[assignment]
+    actor_inbox: _Inbox
+    _create_actor_inbox = staticmethod(_Inbox)
 
     def __init__(
         self, pool: Pool, *, address: str = "", report: Report | None = None, bus: Bus | None = None, **_: Any
@@ -409,7 +409,7 @@ def start_logic(
 class _LogicActor(PooledActor):
     def __init__(self, pool: Pool, *, logic: Callable[[Delivery], None], idle: float | None, **rest: Any) -> None:
         super().__init__(pool, **rest)
-        self.receive = logic  # type: ignore[method-assign]
+        self.receive = logic  # type: ignore[method-assign, assignment]
         self.idle_after_s = idle
         self._ready: Callable[[], bool] | None = rest.get("ready")
         self._asleep: Callable[[], None] | None = rest.get("asleep")

@@ -85,7 +85,7 @@ def unpack(data: bytes) -> Header:
     if len(data) > MAX_HEADER:
         raise EnvelopeError(f"a bus header of {len(data)} bytes is longer than {MAX_HEADER}.")
     try:
-        parts: Any = msgpack.unpackb(data, use_list=False, strict_map_key=True, max_buffer_size=MAX_HEADER)
+        parts: Any = msgpack.unpackb(data, use_list=False, strict_map_key=True)
     except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
         raise EnvelopeError(f"a bus header could not be read: {error}.") from error
     if type(parts) is not tuple or not parts or type(parts[0]) is not int:

@@ -1,0 +1,543 @@
+"""The supervisor's side of the bus: one io thread owns the ROUTER, its access handler, and further descriptors.
+
+Why this way: `ROUTER_MANDATORY`, because without it a stalled peer silently loses what its queue does not take; socket
+identities are made by libzmq per connection (others are refused by the access handler), because with HANDOVER a second
+peer of one identity receives the first one's messages; the shared ROUTER is always read on, so a slow peer costs only
+itself. What a peer does not take waits in a queue of its own (`peers.Outgoing`).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import zmq
+
+from agents_registry.errors import BusyError, NotRunningError, RefusedError, UsageError, VibeAroundError
+from transports.bus import envelope
+from transports.bus.access import PROVEN_KINDS, Access, Role, parse_peer_address, zap_reply
+from transports.bus.api import Delivery, Peer, Receiver
+from transports.bus.codec import decode, encode
+from transports.bus.messages import Failed, Hello, Welcome
+from transports.bus.outbox import Outbox
+from transports.bus.peers import Connection, Outgoing, Question, frames_for
+from transports.bus.socketpath import SocketLock, check_socket_path
+from transports.bus.switch import Passivated, Switch
+
+_log = logging.getLogger(__name__)
+
+PROTOCOL = 1
+HWM = 500
+"""Messages libzmq holds per peer; more waits in our own queue, which is bounded by bytes."""
+QUEUE_LIMIT = 64 << 20
+"""Bytes that may wait for one peer; beyond that it is given up (its stored positions let it catch up)."""
+EARLY_LIMIT = 4 << 20
+"""Bytes a peer may send between its HELLO and the answer."""
+MAX_PEERS = 4096
+_RETRY_S = (0.002, 0.1)
+_PROBE_S = 0.02
+
+_Item = tuple[Connection, bytes, bytes, bool] | Callable[[], None]
+
+
+class Clock(Protocol):
+    def call_later(self, delay: float, fn: Callable[[], None], /) -> Any: ...
+
+
+class Extra(Protocol):
+    """A further descriptor for the io thread: `ready` is called when it is readable, and must not block."""
+
+    def fileno(self) -> int: ...
+    def ready(self) -> None: ...
+
+
+class Endpoint:
+    """See the module's text. Callbacks run on the io thread and must not block.
+
+    `bind_names(peer, hello)`: the logical addresses that this connection is to own (`agent/<thread>/<instance>`, …),
+    registered in the switch; raising VibeAroundError refuses the HELLO. A newer connection that is given the same name
+    replaces the older. `on_gone(peer, reason)`: an admitted peer's connection is no more.
+    `heartbeat_s`: seconds between the looks at who was silent; after three more in silence a peer is gone.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        switch: Switch,
+        *,
+        access: Access,
+        bind_names: Callable[[Peer, Hello], Sequence[str]],
+        on_gone: Callable[[Peer, str], None],
+        clock: Clock,
+        version: str = "",
+        heartbeat_s: float = 5.0,
+        queue_limit: int = QUEUE_LIMIT,
+        hwm: int = HWM,
+        extras: Sequence[Extra] = (),
+    ) -> None:
+        self.path = path
+        self._switch = switch
+        self._access = access
+        self._bind_names = bind_names
+        self._on_gone = on_gone
+        self._clock = clock
+        self._version = version
+        self._heartbeat_s = heartbeat_s
+        self._queue_limit = queue_limit
+        self._hwm = hwm
+        self._extras = list(extras)
+        self._outbox: Outbox[_Item] = Outbox()
+        self._connections: dict[bytes, Connection] = {}
+        self._by_name: dict[str, Connection] = {}
+        self._numbers = 0
+        self._slow: set[Connection] = set()
+        self._retry_s = _RETRY_S[0]
+        self._probe_at = 0.0
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._lock = SocketLock(path)
+        self._counts: Counter[str] = Counter()
+
+    # --- any thread ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Lock, bind, run. Raises UsageError for a path that cannot be a socket, BusyError when another process
+        serves it."""
+        check_socket_path(self.path)
+        self._lock.take()
+        try:
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+        self._thread = threading.Thread(target=self._run, name="bus-io", daemon=True)
+        self._thread.start()
+        self._arm_tick()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Say BYE to all peers and end the io thread; waits at most `timeout` seconds. Idempotent."""
+        if self._thread is None or self._stopping:
+            return
+        self._outbox.put(self._stop)
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            _log.error("the bus's io thread did not end within %g s", timeout)
+        self._access.close()
+        self._lock.release()
+
+    def peers(self) -> list[Peer]:
+        """The admitted peers, for status listings."""
+        return [connection.peer for connection in list(self._connections.values()) if connection.peer is not None]
+
+    def counters(self) -> dict[str, int]:
+        """What went wrong or was dropped, by kind; for status and tests."""
+        return dict(self._counts)
+
+    def call(self, fn: Callable[[], None]) -> None:
+        """Run `fn` on the io thread soon."""
+        self._outbox.put(fn)
+
+    def disconnect(self, address: str, reason: str) -> None:
+        """Give a peer up (by its `peer/<n>` or a bound name); unknown addresses are ignored."""
+
+        def act() -> None:
+            for connection in list(self._connections.values()):
+                if address == connection.address or address in connection.names:
+                    self._bye(connection, RefusedError(reason, code="disconnected"))
+                    self._drop(connection, reason)
+
+        self._outbox.put(act)
+
+    def _receiver(self, connection: Connection) -> Receiver:
+        """What stands in the switch for a peer's addresses: encodes on the caller's thread, hands over."""
+        put, limit = self._outbox.put, self._queue_limit
+
+        def receive(delivery: Delivery) -> None:
+            if connection.gone:
+                raise Passivated  # its name may have a newer connection
+            header, body, preview, given_up = frames_for(delivery, connection.asked)
+            size = len(header) + len(body)
+            waiting = connection.handed_over + connection.outgoing.size
+            if preview and waiting > limit // 8:
+                connection.outgoing.dropped_previews += 1
+                return
+            if waiting > 2 * limit:
+                raise BusyError(f"{connection.label} takes no messages.", hint="It is slow or hangs: see `va status`.")
+            with connection.lock:
+                connection.handed_over += size
+                put((connection, header, body, preview))
+            if given_up is not None:
+                self._unanswered(connection, given_up, "has too many questions waiting")
+
+        return receive
+
+    # --- io thread: life ----------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._context = zmq.Context()
+        self._zap = self._context.socket(zmq.REP)
+        self._zap.linger = 0
+        self._zap.bind("inproc://zeromq.zap.01")
+        router = self._router = self._context.socket(zmq.ROUTER)
+        router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        router.setsockopt(zmq.SNDHWM, self._hwm)
+        router.setsockopt(zmq.RCVHWM, self._hwm)
+        router.setsockopt(zmq.MAXMSGSIZE, envelope.MAX_HEADER + (1 << 20))
+        router.setsockopt(zmq.LINGER, 200)
+        router.setsockopt(zmq.ZAP_DOMAIN, b"vibearound")
+        self._monitor = router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        try:
+            router.bind(f"ipc://{self.path}")
+            self.path.chmod(0o600)
+        except (zmq.ZMQError, OSError) as error:
+            router.disable_monitor()
+            self._context.destroy(linger=0)
+            raise UsageError(f"the bus socket {self.path} cannot be opened: {error}.") from error
+
+    def _run(self) -> None:
+        poller = zmq.Poller()
+        for readable in (self._router, self._zap, self._monitor, self._outbox.fd):
+            poller.register(readable, zmq.POLLIN)
+        by_fd = {extra.fileno(): extra for extra in self._extras}
+        for fd in by_fd:
+            poller.register(fd, zmq.POLLIN)
+        while not self._stopping:
+            try:
+                ready = dict(poller.poll(self._timeout_ms()))
+                if self._zap in ready:
+                    self._judge()
+                if self._outbox.fd in ready:
+                    self._outbox.begin()
+                self._drain_outbox()
+                if self._router in ready:
+                    self._read()
+                if self._monitor in ready:
+                    self._notice()
+                if self._slow:
+                    self._retry()
+                if self._probe_at and time.monotonic() >= self._probe_at:
+                    self._probe_at = 0.0
+                    for connection in list(self._connections.values()):
+                        self._transmit(connection, envelope.pack(envelope.PING), b"", True)
+                for fd, extra in by_fd.items():
+                    if fd in ready:
+                        extra.ready()
+            except Exception:  # noqa: BLE001 - the io thread is everybody's: a defect costs one round, not the bus
+                _log.exception("a round of the bus's io thread failed")
+                self._counts["io_failures"] += 1
+                self._outbox.wake()
+        self._shut()
+
+    def _timeout_ms(self) -> int | None:
+        waits = []
+        if self._slow:
+            waits.append(self._retry_s)
+        if self._probe_at:
+            waits.append(max(0.0, self._probe_at - time.monotonic()))
+        return int(min(waits) * 1000) + 1 if waits else None
+
+    def _stop(self) -> None:
+        self._stopping = True
+
+    def _shut(self) -> None:
+        self._drain_outbox()
+        leaving = NotRunningError("the supervisor stops.", hint="Start it with `va up`.", code="supervisor_stops")
+        for connection in list(self._connections.values()):
+            self._bye(connection, leaving)
+            self._drop(connection, "the supervisor stops")
+        self._router.disable_monitor()
+        self._monitor.close(0)
+        self._zap.close(0)
+        self._router.close(200)
+        self._context.term()
+        self._outbox.close()
+
+    def _drain_outbox(self) -> None:
+        items = self._outbox.items
+        for _ in range(len(items)):
+            item = items.popleft()
+            if callable(item):
+                item()
+                continue
+            connection, header, body, preview = item
+            with connection.lock:
+                connection.handed_over -= len(header) + len(body)
+            self._transmit(connection, header, body, preview)
+        if items:
+            self._outbox.wake()
+
+    def _judge(self) -> None:
+        while True:
+            try:
+                request = self._zap.recv_multipart(zmq.DONTWAIT)
+            except zmq.Again:
+                return
+            reply = zap_reply(request, self._access.uid)
+            if reply[2] != b"200":
+                self._counts["refused_connections"] += 1
+            self._zap.send_multipart(reply)
+
+    def _notice(self) -> None:
+        """A connection broke, libzmq does not say which: PING them all in a moment, the dead one is unreachable."""
+        while True:
+            try:
+                self._monitor.recv_multipart(zmq.DONTWAIT)
+            except zmq.Again:
+                break
+        self._probe_at = self._probe_at or time.monotonic() + _PROBE_S
+
+    def _arm_tick(self) -> None:
+        def due() -> None:
+            if not self._stopping:
+                self._outbox.put(self._tick)
+
+        self._clock.call_later(self._heartbeat_s, due)
+
+    def _tick(self) -> None:
+        for connection in list(self._connections.values()):
+            if not connection.liveness.tick():
+                self._drop(connection, "no sign of life")
+            elif connection.liveness.missed:
+                self._transmit(connection, envelope.pack(envelope.PING), b"", True)
+        self._arm_tick()
+
+    # --- io thread: inbound -------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        recv, connections = self._router.recv, self._connections
+        for _ in range(256):
+            try:
+                identity = recv(zmq.DONTWAIT)
+            except zmq.Again:
+                return
+            connection = connections.get(identity)
+            if connection is None:
+                self._stranger(identity)
+                continue
+            parts = self._router.recv_multipart()
+            connection.liveness.heard = True
+            try:
+                if len(parts) != 2:
+                    raise envelope.EnvelopeError(f"a bus message has {len(parts)} frames instead of 2.")
+                header = envelope.unpack(parts[0])
+                envelope.check_body(parts[1])
+            except envelope.EnvelopeError as error:
+                self._counts[error.code] += 1
+                self._error(identity, error)
+                continue
+            self._frame(connection, header, parts[1])
+
+    def _stranger(self, identity: bytes) -> None:
+        """The first frame of a connection: only a HELLO makes it a peer."""
+        frames: list[zmq.Frame] = self._router.recv_multipart(copy=False)
+        try:
+            if len(frames) != 2:
+                raise envelope.EnvelopeError(f"a bus message has {len(frames)} frames instead of 2.")
+            header = envelope.unpack(frames[0].bytes)
+            if header.kind in (envelope.BYE, envelope.PONG):
+                return  # of a connection that was given up; it needs no answer
+            if header.kind != envelope.HELLO:
+                raise envelope.EnvelopeError("the first message of a connection must be a HELLO.", code="hello_first")
+            hello = decode(frames[1].bytes)
+            if not isinstance(hello, Hello):
+                raise envelope.EnvelopeError("a HELLO frame carries another message.")
+            low, high = (*hello.protocol, 1, 1)[:2] if len(hello.protocol) >= 2 else (1, 1)
+            if not low <= PROTOCOL <= high:
+                raise envelope.VersionError(low)
+            if len(self._connections) >= MAX_PEERS:
+                raise BusyError(f"{MAX_PEERS} connections are open already.", hint="Close some.")
+            uid, pid = parse_peer_address(str(frames[0].get("Peer-Address")))
+        except (VibeAroundError, ValueError, TypeError, zmq.ZMQError) as error:
+            told = error if isinstance(error, VibeAroundError) else RefusedError(f"the kernel does not say who this is: {error}.")
+            self._counts[told.code] += 1
+            self._error(identity, told)
+            return
+        self._numbers += 1
+        connection = Connection(identity, self._numbers, pid or hello.pid, uid, Outgoing(self._queue_limit))
+        self._connections[identity] = connection
+
+        def classified(role: Role) -> None:
+            self._outbox.put(lambda: self._admit(connection, hello, role))
+
+        self._access.classify_soon(connection.pid, classified)
+
+    def _admit(self, connection: Connection, hello: Hello, role: Role) -> None:
+        if connection.gone:
+            return
+        try:
+            kind, name, thread = role.role, "", role.host_thread
+            if hello.kind in PROVEN_KINDS:
+                if not self._access.proves(hello.kind, hello.name, hello.secret):
+                    raise RefusedError(
+                        f"the secret does not prove the name {hello.name!r} of a {hello.kind}.",
+                        hint="Only processes that the supervisor started may use it.",
+                        code="not_proven",
+                    )
+                kind, name, thread = hello.kind, hello.name, ""
+            peer = Peer(connection.address, connection.pid, connection.uid, kind, name, role.start_time, thread)
+            names = tuple(dict.fromkeys(self._bind_names(peer, hello)))
+            for wanted in names:
+                if wanted not in self._by_name and self._switch.known(wanted):
+                    raise RefusedError(f"the address {wanted!r} belongs to the supervisor itself.")
+        except VibeAroundError as error:
+            self._refuse(connection, error)
+            return
+        except Exception:  # noqa: BLE001 - the names come from the supervisor's own code; a defect there refuses the peer
+            _log.exception("a HELLO could not be judged")
+            self._refuse(connection, VibeAroundError("the HELLO could not be judged.", hint="See the supervisor's log."))
+            return
+        connection.peer, connection.names = peer, names
+        for older in {self._by_name[wanted] for wanted in names if wanted in self._by_name}:
+            self._bye(older, RefusedError(f"a newer connection took over {older.label}.", code="replaced"))
+            self._drop(older, "replaced by a newer connection")
+        receive = self._receiver(connection)
+        for address in (connection.address, *names):
+            self._switch.register(address, receive)
+        self._by_name.update(dict.fromkeys(names, connection))
+        welcome = encode(Welcome(connection.label, peer.role, self._version))
+        self._transmit(connection, envelope.pack(envelope.WELCOME, address=connection.label), welcome, False)
+        early, connection.early = connection.early, []
+        for header, body in early:
+            if not connection.gone:
+                self._frame(connection, header, body)
+
+    def _refuse(self, connection: Connection, error: VibeAroundError) -> None:
+        self._counts["refused_hellos"] += 1
+        self._error(connection.identity, error)
+        self._drop(connection, error.message)
+
+    def _frame(self, connection: Connection, header: envelope.Header, body: bytes) -> None:
+        kind, peer = header.kind, connection.peer
+        if kind == envelope.PING:
+            self._transmit(connection, envelope.pack(envelope.PONG, corr=header.id), b"", True)
+        elif kind == envelope.PONG:
+            pass
+        elif kind == envelope.BYE:
+            self._drop(connection, "closed by the peer")
+        elif kind == envelope.HELLO:
+            self._error(connection.identity, envelope.EnvelopeError("a second HELLO on one connection."))
+        elif peer is None:
+            connection.early_size += len(body) + 64
+            if connection.early_size > EARLY_LIMIT:
+                self._refuse(connection, BusyError("too much was sent before the HELLO was answered."))
+                return
+            connection.early.append((header, body))
+        elif kind == envelope.SEND:
+            self._inbound(connection, peer, header, body)
+        elif kind == envelope.REPLY:
+            self._answered(connection, peer, header, body)
+        else:
+            self._counts["unexpected"] += 1
+
+    def _inbound(self, connection: Connection, peer: Peer, header: envelope.Header, body: bytes) -> None:
+        sender = header.sender if header.sender in connection.names else connection.label
+        try:
+            message = decode(body)
+            refusal = self._access.allow(peer, header.address, message)
+        except VibeAroundError as error:
+            refusal = error
+        if refusal is not None:
+            self._counts[refusal.code] += 1
+            if header.id:
+                self._switch.send(sender, Failed(refusal.to_wire()), sender=header.address, corr=-header.id)
+            return
+        self._switch.send(header.address, message, sender=sender, corr=header.id, peer=peer)
+
+    def _answered(self, connection: Connection, peer: Peer, header: envelope.Header, body: bytes) -> None:
+        question = connection.asked.take(header.corr)
+        if question is None:
+            self._counts["late_replies"] += 1
+            return
+        try:
+            message = decode(body)
+        except VibeAroundError as error:
+            message = Failed(error.to_wire())
+        sender, corr = question
+        self._switch.send(sender, message, sender=connection.label, corr=-corr, peer=peer)
+
+    # --- io thread: outbound ------------------------------------------------------------------------------------
+
+    def _transmit(self, connection: Connection, header: bytes, body: bytes, preview: bool) -> None:
+        if connection.gone:
+            self._counts["undeliverable"] += not preview
+            return
+        if not connection.outgoing.frames:
+            try:
+                self._router.send_multipart((connection.identity, header, body), zmq.DONTWAIT)
+                return
+            except zmq.ZMQError as error:
+                if error.errno == errno.EHOSTUNREACH:
+                    self._drop(connection, "the connection broke")
+                    return
+                if error.errno != errno.EAGAIN:
+                    raise
+        if not connection.outgoing.add(header, body, preview):
+            self._drop(connection, f"it did not take {self._queue_limit >> 20} MiB that wait for it")
+        elif connection.outgoing.frames:
+            self._slow.add(connection)
+
+    def _retry(self) -> None:
+        moved = False
+        for connection in list(self._slow):
+            outgoing = connection.outgoing
+            while outgoing.frames and not connection.gone:
+                header, body = outgoing.frames[0]
+                try:
+                    self._router.send_multipart((connection.identity, header, body), zmq.DONTWAIT)
+                except zmq.ZMQError as error:
+                    if error.errno == errno.EHOSTUNREACH:
+                        self._drop(connection, "the connection broke")
+                    elif error.errno != errno.EAGAIN:
+                        raise
+                    break
+                outgoing.done()
+                moved = True
+            if not outgoing.frames:
+                self._slow.discard(connection)
+        self._retry_s = _RETRY_S[0] if moved else min(_RETRY_S[1], self._retry_s * 2)
+
+    def _error(self, identity: bytes, error: VibeAroundError) -> None:
+        self._send_last(identity, envelope.ERROR, error)
+
+    def _bye(self, connection: Connection, error: VibeAroundError) -> None:
+        self._send_last(connection.identity, envelope.BYE, error)
+
+    def _send_last(self, identity: bytes, kind: int, error: VibeAroundError) -> None:
+        try:
+            self._router.send_multipart((identity, envelope.pack(kind), encode(Failed(error.to_wire()))), zmq.DONTWAIT)
+        except zmq.ZMQError:
+            self._counts["undeliverable"] += 1  # it is gone or hangs; it learns it from its own side of the connection
+
+    def _drop(self, connection: Connection, reason: str) -> None:
+        """The connection is no more: its addresses, its questions and its queue end here."""
+        if connection.gone:
+            return
+        connection.gone = True
+        self._connections.pop(connection.identity, None)
+        self._slow.discard(connection)
+        self._counts["undeliverable"] += len(connection.outgoing.frames)
+        connection.outgoing.frames.clear()
+        connection.outgoing.size = 0
+        if connection.peer is None:
+            return
+        for address in (connection.address, *connection.names):
+            if address == connection.address or self._by_name.get(address) is connection:
+                self._by_name.pop(address, None)
+                self._switch.unregister(address)
+        for question in connection.asked.drain():
+            self._unanswered(connection, question, f"is gone ({reason})")
+        try:
+            self._on_gone(connection.peer, reason)
+        except Exception:  # noqa: BLE001 - the callback is the supervisor's own; the connection is closed all the same
+            _log.exception("the end of %s could not be told", connection.label)
+
+    def _unanswered(self, connection: Connection, question: Question, why: str) -> None:
+        sender, corr = question
+        error = VibeAroundError(f"{connection.label} {why} and did not answer.", hint="Try again.", code="peer_gone")
+        self._switch.send(sender, Failed(error.to_wire()), sender=connection.label, corr=-corr)
