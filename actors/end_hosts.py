@@ -52,21 +52,22 @@ def end(rows: list[dict[str, Any]], step_s: float) -> list[dict[str, Any]]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m actors.end_hosts")
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--session", nargs=2, metavar=("AGENT", "ID"), default=("", ""))
     parser.add_argument("--step-s", type=float, default=5.0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
+    data_dir = options.data_dir or paths.data_dir()
     try:
-        holder = paths.lock_holder(options.data_dir)
+        holder = paths.lock_holder(data_dir)
         if holder is not None:
             raise RefusedError(f"A supervisor runs (pid {holder}); it ends its hosts itself.", hint="Use `va down`.")
-        ended = end(recorded(options.data_dir, *options.session), options.step_s)
+        ended = end(recorded(data_dir, *options.session), options.step_s)
     except VibeAroundError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
         return error.exit_code
     except sqlite3.Error as error:
-        sys.stderr.write(f"The journal in {options.data_dir} cannot be read: {error}.\n")
+        sys.stderr.write(f"The journal in {data_dir} cannot be read: {error}.\n")
         return 1
     if options.json:
         sys.stdout.write(json.dumps(ended) + "\n")

@@ -61,6 +61,8 @@ class HostLink:
         self.came_up = False
         """Whether the present host has had its session: one that ends before that is not started again by itself."""
         self.asked_to_stop = False
+        self.plan_mode = "plan"
+        """The agent's plan mode, as the registry names it; the usual id while an adopted host's is not known."""
         self.epoch = 0
         self.acked = 0
         self.pids: dict[str, int] = {"host_pid": 0, "host_start": 0, "agent_pid": 0, "agent_pgid": 0, "agent_start": 0}
@@ -143,6 +145,7 @@ class HostLink:
             self._owner.record([["host_gone", self._owner.thread_id, INSTANCE, self.epoch, error.message]])
             self._refused(error)
             return
+        self.plan_mode = str(answer.data.get("plan_mode") or "")
         self.pids["host_pid"] = int(answer.data["pid"])
         self.pids["host_start"] = int(answer.data["start_time"])
         host = [self.pids["host_pid"], self.pids["host_start"]]

@@ -15,6 +15,7 @@ from transports.bus.api import Delivery
 from transports.bus.messages import (
     AttachExternal,
     Attached,
+    AttachThread,
     ClaimCode,
     Claimed,
     CodeIssued,
@@ -25,6 +26,7 @@ from transports.bus.messages import (
     HandoverThread,
     ListSessions,
     ListWorkspaces,
+    Load,
     NewThread,
     Ok,
     RouteAsk,
@@ -255,9 +257,38 @@ class RouteCommands:
 
     def _do_workspace(self, item: Item, command: Command) -> None:
         def found(answer: Any) -> None:
-            self._with_status(lambda s: self._start(item, answer.data["id"], s.get("agent", "")), lambda e: self._fail(item, e))
+            self._with_status(lambda s: earlier(answer.data, s), lambda e: self._fail(item, e))
+
+        def earlier(workspace: dict[str, Any], status: dict[str, Any]) -> None:
+            agent = status.get("agent", "")
+            if status.get("workspace") == workspace["id"]:
+                self._reply(item, f"This chat is in {workspace['cwd']} already. /new starts another conversation there.")
+                return
+            load = Load("open_threads", [workspace["id"], agent])
+            self._call(item, "history", load, lambda a: self._offer_earlier(item, workspace["id"], agent, a.data["threads"]))
 
         self._call(item, "workspaces", FindWorkspace(command.arg), found)
+
+    def _offer_earlier(self, item: Item, workspace: str, agent: str, threads: list[dict[str, Any]]) -> None:
+        """Coming back to a workspace: its open conversations are offered before another one is begun."""
+        if not threads:
+            self._start(item, workspace, agent)
+            return
+        options = [[t["id"], f"go on: {t['title'] or 'untitled'} ({text.short(t['id'])})"] for t in threads[:3]]
+        options.append(["new", "a new conversation"])
+        ask = RouteAsk(
+            self._r.new_id("q"), "There are open conversations in that workspace.", options, "new",
+            self._r.settings.choices.expire_s, item.key,
+        )
+
+        def answered(option: str, by: str) -> None:
+            if option == "new":
+                self._start(item, workspace, agent)
+                return
+            attach = AttachThread(self._r.route, option, item.sender)
+            self._call(item, "attacher", attach, lambda a: self._reply(item, text.attached_text(a)))
+
+        self._r.question(ask, answered)
 
     def _start(self, item: Item, workspace: str, agent: str) -> None:
         new = NewThread(self._r.route, workspace=workspace, agent=agent, cwd="" if workspace else item.workspace, sender=item.sender)

@@ -208,7 +208,7 @@ class SpawnerActor(ThreadActor):
             raise
         c.expect("host", address, digest)
         child = spawn(
-            [sys.executable, "-m", "actors.host"], env=process_environment(c.environ), cwd=str(c.data_dir), give=("--spec-fd", spec.to_json()),
+            [sys.executable, "-P", "-m", "actors.host"], env=process_environment(c.environ), cwd=str(c.data_dir), give=("--spec-fd", spec.to_json()),
             log=c.data_dir / "logs" / "host.log",
         )
         start = process_start_time(child.pid) or 0
@@ -219,7 +219,8 @@ class SpawnerActor(ThreadActor):
             self._bus.send("spawner", HostExited(instance, epoch, f"{thread}\n{reason}"))
 
         child.on_exit(ended)
-        return {"pid": child.pid, "start_time": start, "secret_hash": digest}
+        plan = c.registry.get(request.agent).modes.plan
+        return {"pid": child.pid, "start_time": start, "secret_hash": digest, "plan_mode": plan}
 
     def _host_exited(self, message: HostExited) -> None:
         """The host process is gone; see its agent gone too, then say so."""
@@ -284,7 +285,7 @@ class SpawnerActor(ThreadActor):
         descriptor, digest = make_secret()
         c.expect("reader", name, digest)
         argv = [
-            sys.executable, "-m", "actors.reader", "--run", str(c.socket_dir / "bus.sock"), "--name", name, "--data-dir", str(c.data_dir),
+            sys.executable, "-P", "-m", "actors.reader", "--run", str(c.socket_dir / "bus.sock"), "--name", name, "--data-dir", str(c.data_dir),
             "--secret-fd", str(descriptor),
         ]
         env = process_environment(c.environ) | {"VIBEAROUND_READER_ENV": json.dumps(c.environ)}

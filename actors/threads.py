@@ -205,7 +205,7 @@ class ThreadSupervisor(Mailbox):
             return
         turn = self.queue.next()
         assert turn is not None
-        if turn.kind == "mode":
+        if turn.kind in ("mode", "plan"):
             self._set_mode(turn)
             return
         self.turn = turn
@@ -348,18 +348,28 @@ class ThreadSupervisor(Mailbox):
         self.record(ops, None, events=[(self.turn, "permission_done", event)])
 
     def _set_mode(self, turn: Turn) -> None:
+        modes = [m for m in self.info.get("modes") or [] if isinstance(m, dict)]
+        wanted = self.host.plan_mode if turn.kind == "plan" else turn.text
+        chosen = next((m["id"] for m in modes if wanted and wanted in (m.get("id"), m.get("name"))), "")
+        if not chosen:
+            known = ", ".join(str(m.get("id")) for m in modes) or "none"
+            what = "This agent has no plan mode" if turn.kind == "plan" else f"This agent has no mode {turn.text!r}"
+            self.answer_unrun(turn, {"event": "reply", "text": f"{what}. Its modes: {known}."})
+            self.pump()
+            return
+
         def answered(answer: Any) -> None:
             if isinstance(answer, Failed):
                 event = error_event(answer.error)
             else:
-                mode = str(answer.data.get("mode", turn.text))
-                self.info["mode"] = mode
+                mode = str(answer.data.get("mode", chosen))
+                self.info["mode"] = self.row["mode"] = mode
                 self.record([["thread_mode", self.thread_id, mode]])
                 event = {"event": "reply", "text": f"Mode is now {mode}."}
             self.answer_unrun(turn, event)
             self.pump()
 
-        self.ask(self.host.address, HostSetMode(turn.text), answered, limit_s=30.0)
+        self.ask(self.host.address, HostSetMode(chosen), answered, limit_s=30.0)
 
     # --- routes, session, release, close ---
 

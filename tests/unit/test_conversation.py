@@ -458,3 +458,56 @@ def test_attaching_answers_with_what_was_attached(world: World) -> None:
     answer = world.loop.ask("attacher", NewThread("cli:local:z", cwd="/w"), peer=None)
     assert isinstance(answer, Attached)
     assert (answer.agent, answer.cwd) == ("demo", "/w")
+
+
+@pytest.mark.parametrize(("modes", "said"), [(True, "Mode is now plan."), (False, "no plan mode")])
+def test_plan_sets_the_plan_mode_or_lists_the_modes_there_are(world: World, modes: bool, said: str) -> None:
+    heard = world.listen("a")
+    world.write("a", "hello")
+    world.host.answer("hi")
+    if not modes:
+        world.host.die()
+        world.automatic = False
+    world.write("a", "/plan")
+    if not modes:
+        world.host.say_hello()
+        world.host.event("ready", {"session": "s", "start": "resumed", "modes": [{"id": "only", "name": "Only"}]})
+    assert said in words(heard)[-1]
+
+
+@pytest.mark.requires("B24")
+def test_another_agent_is_a_new_thread_and_is_said_so(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "hello")
+    world.host.answer("hi")
+    world.write("a", "/agent claude")
+    assert "New conversation with claude" in words(heard)[-1]
+    threads = world.loop.query("threads", 10, False)["threads"]
+    assert sorted((t["host"]["agent"], t["routes"]) for t in threads) == [("claude", ["cli:local:a"]), ("demo", [])]
+
+
+@pytest.mark.requires("B25")
+def test_coming_back_to_a_workspace_offers_the_earlier_open_thread(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "in the first")
+    world.host.answer("hi")
+    first = world.host.request.thread
+    world.write("a", "/workspace /other")
+    world.write("a", "in the other")
+    world.host.answer("ho")
+    world.write("a", "/workspace /w")
+    choice = [e for e in heard if e["event"] == "choice"][-1]
+    assert first in [o["id"] for o in choice["options"]]
+    world.loop.ask("route/cli:local:a", Answer(choice["id"], first))
+    world.write("a", "back again")
+    assert world.hosts[-1].request.thread == first or world.hosts[0].prompts[-1].blocks[0]["text"] == "back again"
+
+
+@pytest.mark.requires("B30")
+def test_a_stranger_gets_one_line_and_nothing_else(world: World) -> None:
+    for text in ("hello", "/pickup ABCD", "/status", "/session"):
+        answer = world.write("a", text, role="stranger")
+        assert isinstance(answer, Failed)
+        assert (answer.error[0], answer.error[2]) == (5, "not authorised")
+    assert world.hosts == []
+    assert world.loop.query("threads", 10, True)["threads"] == []

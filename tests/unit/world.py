@@ -230,7 +230,7 @@ class World:
                 host = Host(self, message)
                 self.hosts.append(host)
                 self.loop.add(host.address, host.receive)
-                answer = Ok({"pid": 100, "start_time": 1, "secret_hash": "h"})
+                answer = Ok({"pid": 100, "start_time": 1, "secret_hash": "h", "plan_mode": "plan"})
         elif isinstance(message, ProbeHost):
             answer = Ok({"alive": self.alive_after_restart, "spooled": []})
         elif isinstance(message, EndHost):

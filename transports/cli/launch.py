@@ -9,12 +9,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agents_registry.launch import EndRecordedHost
     from agents_registry.model import AgentSpec
-
-end_recorded_host_without_supervisor: EndRecordedHost | None = None
-"""`end(agent, session)`: ends a host that the journal records for that session while no supervisor runs. Set by the
-entry point, since this floor may not import the one that keeps the journal; None = there is no such record."""
 
 _END_LIMIT_S = 40.0
 
@@ -149,8 +144,7 @@ def _end_recorded_host(data_dir: Path, agent: str, session: str) -> None:
 
     run = paths.load_run(data_dir)
     if run is None or not paths.is_alive(run):
-        if end_recorded_host_without_supervisor is not None and end_recorded_host_without_supervisor(agent, session):
-            click.echo("The chat's process of this session was ended; the conversation goes on here.", err=True)
+        _end_without_supervisor(data_dir, agent, session)
         return
     from transports.bus.messages import EndSessionHost
     from transports.bus.syncclient import SyncClient
@@ -158,6 +152,27 @@ def _end_recorded_host(data_dir: Path, agent: str, session: str) -> None:
     with SyncClient(Path(run.socket("bus.sock"))) as client:
         answer = client.request("attacher", EndSessionHost(agent, session), timeout=_END_LIMIT_S)
     if isinstance(getattr(answer, "data", None), dict) and answer.data.get("ended"):
+        click.echo("The chat's process of this session was ended; the conversation goes on here.", err=True)
+
+
+def _end_without_supervisor(data_dir: Path, agent: str, session: str) -> None:
+    """A host that outlived its supervisor is ended by a process of the top floor, as `va down` does."""
+    import os
+    import subprocess
+
+    from agents_registry.errors import BusyError
+    from transports.cli.serve import module_argv
+
+    if not (data_dir / "state" / "journal.db").exists():
+        return
+    argv = module_argv("actors.end_hosts", "--data-dir", str(data_dir), "--session", agent, session)
+    try:
+        ran = subprocess.run(argv, env=dict(os.environ), timeout=_END_LIMIT_S, check=False, capture_output=True, text=True)
+    except subprocess.TimeoutExpired as error:
+        raise BusyError("The chat's process of this session does not end.", hint="Run `va down`, then try again.") from error
+    if ran.returncode:
+        raise BusyError(f"The chat's process of this session could not be ended: {ran.stderr.strip()}", hint="Run `va down`, then try again.")
+    if ran.stdout:
         click.echo("The chat's process of this session was ended; the conversation goes on here.", err=True)
 
 
