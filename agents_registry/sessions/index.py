@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agents_registry.errors import UsageError, VibeAroundError
+from agents_registry.errors import BusyError, UsageError, VibeAroundError
 from agents_registry.sessions import catalog
 from agents_registry.sessions.neutral import Conversation, Text, ToolCall, clipped_results
 from agents_registry.sessions.paths import newest, same_dir
@@ -58,7 +59,8 @@ class Refreshed:
 class SessionIndex:
     """An open index; a context manager. Not to be shared between threads.
 
-    Raises `UsageError` when the file is no such index (it is left as it is) or cannot be opened.
+    Raises `UsageError` when the file is no such index (it is left as it is) or cannot be opened, `BusyError` when others
+    hold it for more than `_BUSY_S` seconds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,14 +71,29 @@ class SessionIndex:
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"The session index {path} cannot be opened: {error}.", hint="Check the rights of that file.") from error
         try:
-            self.db.execute("pragma journal_mode=wal")
+            self._to_wal()
             self.db.execute("pragma synchronous=normal")
             self._prepare()
+        except sqlite3.OperationalError as error:
+            self.db.close()
+            raise BusyError(f"The session index {path} cannot be used now: {error}.", hint="Try again in a moment.") from error
         except sqlite3.DatabaseError as error:
             self.db.close()
             raise UsageError(
                 f"{path} is no session index: {error}.", hint="Move that file away; it is made again from the agents' stores."
             ) from error
+
+    def _to_wal(self) -> None:
+        # SQLite does not wait for the lock when the mode changes, so two processes that make the file at once must.
+        until = time.monotonic() + _BUSY_S
+        while True:
+            try:
+                self.db.execute("pragma journal_mode=wal")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
 
     def __enter__(self) -> SessionIndex:
         return self

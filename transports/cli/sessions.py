@@ -162,7 +162,7 @@ def _listed(agent: str | None, cwd: str | None, limit: int, subagents: bool) -> 
     import os
     import sqlite3
 
-    from agents_registry.errors import UsageError
+    from agents_registry.errors import BusyError, UsageError
     from agents_registry.sessions import catalog
     from agents_registry.sessions.index import SessionIndex
     from transports import paths
@@ -172,7 +172,7 @@ def _listed(agent: str | None, cwd: str | None, limit: int, subagents: bool) -> 
         try:
             with SessionIndex(data / "sessions.db") as index:
                 return index.listing(os.environ, agent=agent, cwd=cwd, limit=limit)
-        except (UsageError, sqlite3.Error):
+        except (UsageError, BusyError, sqlite3.Error):
             pass  # the list is worth more than its cache; `va sessions search` and `va doctor` say what is wrong with it
     return catalog.list_sessions(os.environ, agent=agent, cwd=cwd, limit=limit, subagents=subagents)
 
