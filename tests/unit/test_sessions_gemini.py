@@ -137,7 +137,7 @@ def test_sub_agents_are_hidden_and_name_their_parent(tmp_path: Path) -> None:
     child = tmp_path / "tmp" / "app" / "chats" / "aaaaaaaa-1" / "kid.jsonl"
     lines(child, header("kid", kind="subagent"), user("1", "count"), model("2", "3"), mtime=50)
     assert [found.id for found in STORE.list(tmp_path)] == ["aaaaaaaa-1"]
-    assert [(found.id, found.parent_id) for found in STORE.list(tmp_path, subagents=True)][0] == ("kid", "aaaaaaaa-1")
+    assert next((found.id, found.parent_id) for found in STORE.list(tmp_path, subagents=True)) == ("kid", "aaaaaaaa-1")
 
 
 def test_an_id_is_found_whole_by_prefix_and_by_title(tmp_path: Path) -> None:
