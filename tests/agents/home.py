@@ -63,10 +63,10 @@ class AgentHome:
 
     def trust(self, *directories: Path) -> None:
         """Make the terminal forms of the agents start in these directories without asking whether they may."""
-        for directory in directories:
-            for path in (str(directory), os.path.realpath(directory)):
-                if path not in self._trusted:
-                    self._trusted.append(path)
+        paths = [path for directory in directories for path in (str(directory), os.path.realpath(directory))]
+        if set(paths) <= set(self._trusted) and (self.codex_home / "config.toml").exists():
+            return  # what somebody else has entered in the configuration meanwhile stays
+        self._trusted += [path for path in dict.fromkeys(paths) if path not in self._trusted]
         state = self._read_json(self.claude_config / ".claude.json")
         projects = state.setdefault("projects", {})
         for path in self._trusted:

@@ -181,10 +181,8 @@ def test_the_agent_hands_over_its_own_session_though_another_runs_beside_it(
 
 def _allow_one(home: AgentHome, kind: Kind) -> None:
     if kind is CODEX_KIND:
-        path = home.codex_home / "config.toml"
-        text, marker = path.read_text("utf-8"), "[mcp_servers.vibearound]\n"
-        assert marker in text
-        path.write_text(text.replace(marker, marker + 'default_tools_approval_mode = "approve"\n'), "utf-8")
+        # `va integrate` enters the server with its three tools approved: codex exec refuses them else
+        assert 'default_tools_approval_mode = "approve"' in (home.codex_home / "config.toml").read_text("utf-8")
     else:
         path = home.claude_config / "settings.json"
         settings = json.loads(path.read_text("utf-8"))
