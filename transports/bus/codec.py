@@ -21,7 +21,7 @@ MAX_BODY = 1 << 20
 """Bytes; what is larger travels by reference (a file under `<data>/files`)."""
 
 T = TypeVar("T")
-_BY_TAG: dict[str, tuple[type[Any], tuple[tuple[str, tuple[type, ...], Any], ...]]] = {}
+_BY_TAG: dict[str, type[Any]] = {}
 _MISSING = object()
 
 
@@ -33,24 +33,102 @@ def message(tag: str, *, preview: bool = False) -> Callable[[type[T]], type[T]]:
     """
 
     def register(cls: type[T]) -> type[T]:
-        frozen = dataclasses.dataclass(frozen=True, slots=True)(cls)
-        hints = typing.get_type_hints(frozen)
-        fields = []
-        for f in dataclasses.fields(frozen):  # type: ignore[arg-type]
-            default: Any = _MISSING
-            if f.default is not dataclasses.MISSING:
-                default = f.default
-            elif f.default_factory is not dataclasses.MISSING:
-                default = f.default_factory
-            fields.append((f.name, _accepted(hints[f.name]), default))
         if tag in _BY_TAG:
             raise ValueError(f"two messages with the tag {tag!r}")
-        _BY_TAG[tag] = (frozen, tuple(fields))
-        frozen.TAG = tag  # type: ignore[attr-defined]
-        frozen.PREVIEW = preview  # type: ignore[attr-defined]
-        return frozen
+        cls.__doc__ = cls.__doc__ or cls.__name__  # else dataclass() computes one from the signature, which is slow
+        made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+        _BY_TAG[tag] = made
+        for name, shared in _SHARED.items():
+            setattr(made, name, shared)
+        made.TAG = tag  # type: ignore[attr-defined]
+        made.PREVIEW = preview  # type: ignore[attr-defined]
+        return made
 
     return register
+
+
+# A message class is frozen, compared and shown by value like any frozen dataclass. What dataclass() would compile for
+# each class at import time (half a millisecond a class, in every process of ours) is shared here, or made at first use.
+
+
+def _init_at_first_use(self: Any, *args: Any, **kwargs: Any) -> None:
+    cls = type(self)
+    cls.__init__ = _compile_init(cls)
+    cls.__init__(self, *args, **kwargs)
+
+
+def _compile_init(cls: type[Any]) -> Any:
+    """`__init__` of a message class; it sets the slots by their descriptors, past the frozen `__setattr__`."""
+    space: dict[str, Any] = {"_missing": _MISSING}
+    params, lines = [], []
+    for name, _, default in _fields(cls):
+        space[f"_set_{name}"] = cls.__dict__[name].__set__
+        value = name
+        if default is _MISSING:
+            params.append(name)
+        elif callable(default):
+            space[f"_make_{name}"] = default
+            params.append(f"{name}=_missing")
+            value = f"{name} if {name} is not _missing else _make_{name}()"
+        else:
+            space[f"_default_{name}"] = default
+            params.append(f"{name}=_default_{name}")
+        lines.append(f" _set_{name}(self, {value})")
+    exec(f"def __init__({', '.join(['self', *params])}):\n" + ("\n".join(lines) or " pass"), space)
+    space["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
+    return space["__init__"]
+
+
+def _values(msg: Any) -> tuple[Any, ...]:
+    return tuple(getattr(msg, name) for name in msg.__match_args__)
+
+
+def _repr(self: Any) -> str:
+    shown = ", ".join(f"{name}={value!r}" for name, value in zip(self.__match_args__, _values(self), strict=True))
+    return f"{type(self).__qualname__}({shown})"
+
+
+def _eq(self: Any, other: object) -> Any:
+    return _values(self) == _values(other) if type(other) is type(self) else NotImplemented
+
+
+def _hash(self: Any) -> int:
+    return hash(_values(self))
+
+
+def _no_setattr(self: Any, name: str, value: Any) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _no_delattr(self: Any, name: str) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+_SHARED: dict[str, Any] = {
+    "__init__": _init_at_first_use, "__repr__": _repr, "__eq__": _eq, "__hash__": _hash, "__setattr__": _no_setattr,
+    "__delattr__": _no_delattr, "__reduce__": lambda self: (type(self), _values(self)),
+}
+
+
+_FIELDS: dict[type[Any], tuple[tuple[str, tuple[type, ...], Any], ...]] = {}
+
+
+def _fields(cls: type[Any]) -> tuple[tuple[str, tuple[type, ...], Any], ...]:
+    """(name, accepted types, default or factory or _MISSING) of each field, worked out when the class is first used."""
+    known = _FIELDS.get(cls)
+    if known is not None:
+        return known
+    hints = typing.get_type_hints(cls)
+    fields = []
+    for f in dataclasses.fields(cls):
+        default: Any = _MISSING
+        if f.default is not dataclasses.MISSING:
+            default = f.default
+        elif f.default_factory is not dataclasses.MISSING:
+            default = f.default_factory
+        fields.append((f.name, _accepted(hints[f.name]), default))
+    _FIELDS[cls] = result = tuple(fields)
+    return result
 
 
 def _accepted(annotation: Any) -> tuple[type, ...]:
@@ -69,8 +147,7 @@ def _accepted(annotation: Any) -> tuple[type, ...]:
 
 def encode(msg: Any) -> bytes:
     """Bytes of a registered message. Raises UsageError when they exceed MAX_BODY."""
-    _, fields = _BY_TAG[msg.TAG]
-    body: bytes = msgpack.packb([msg.TAG, *(getattr(msg, name) for name, _, _ in fields)], use_bin_type=True)
+    body: bytes = msgpack.packb([msg.TAG, *_values(msg)], use_bin_type=True)
     if len(body) > MAX_BODY:
         raise UsageError(
             f"a {msg.TAG} message of {len(body)} bytes is larger than the bus carries ({MAX_BODY}).",
@@ -97,7 +174,7 @@ def decode(body: bytes) -> Any:
             hint="The two sides may be of different versions: run `va down` and `va up`.",
             code="unknown_message",
         )
-    cls, fields = known
+    cls, fields = known, _fields(known)
     values: list[Any] = []
     for position, (name, accepted, default) in enumerate(fields, 1):
         if position < len(parts):
@@ -114,4 +191,4 @@ def decode(body: bytes) -> Any:
 
 def known_tags() -> dict[str, type[Any]]:
     """Every registered message by its tag, for golden tests and documentation."""
-    return {tag: cls for tag, (cls, _) in _BY_TAG.items()}
+    return dict(_BY_TAG)
