@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal, Self
 
 import pykka
@@ -28,7 +28,7 @@ from actors.supervision import FailureReport, Report
 from agents_registry.errors import BusyError, VibeAroundError
 from transports.bus.api import Bus, Delivery, Receiver
 from transports.bus.messages import Failed
-from transports.bus.switch import Passivated
+from transports.bus.switch import Passivated, Switch
 
 _log = logging.getLogger(__name__)
 OnFailure = Literal["keep", "restart", "stop"]
@@ -335,11 +335,13 @@ class PooledActor(_Manners, pykka.Actor):
             rest = list(self.actor_inbox.items)
             self.actor_inbox.items.clear()
         self.actor_stopped.set()
+        waiting = [item for item in rest if type(item) is Delivery]
+        if waiting and isinstance(self.bus, Switch):
+            self.bus.succeed(waiting[0].address, self.actor_inbox.deliver, waiting)
+        elif waiting:
+            _refuse_all(self.bus, waiting)
         for item in rest:
-            if type(item) is Delivery:
-                if self.bus is not None:  # goes to the actor's successor, or is refused visibly by the switch
-                    self.bus.send(item.address, item.message, sender=item.sender, corr=item.corr, peer=item.peer)
-            elif item is not _SWEEP and item.reply_to is not None:
+            if type(item) is not Delivery and item is not _SWEEP and item.reply_to is not None:
                 if isinstance(item.message, messages._ActorStop):
                     item.reply_to.set(None)
                 else:
@@ -369,6 +371,28 @@ class ThreadActor(_Manners, pykka.ThreadingActor):
                 self.stop()
             return None
         return super().on_receive(message)
+
+    def _actor_loop_teardown(self) -> None:
+        waiting = []
+        while not self.actor_inbox.empty():
+            envelope = self.actor_inbox.get()
+            if type(envelope.message) is Delivery:
+                waiting.append(envelope.message)
+            elif envelope.reply_to is not None:
+                if isinstance(envelope.message, messages._ActorStop):
+                    envelope.reply_to.set(None)
+                else:
+                    dead = ActorDeadError(f"{self.actor_ref} stopped before handling the message")
+                    envelope.reply_to.set_exception((ActorDeadError, dead, None))
+        _refuse_all(self.bus, waiting)
+
+
+def _refuse_all(bus: Bus | None, waiting: Iterable[Delivery]) -> None:
+    """What waited for an actor that has ended is answered, not swallowed."""
+    for delivery in waiting:
+        if bus is not None and delivery.corr > 0 and delivery.sender:
+            gone = BusyError(f"{delivery.address} ended before it came to this.", hint="Try again.", code="ended")
+            bus.send(delivery.sender, Failed(gone.to_wire()), sender=delivery.address, corr=-delivery.corr)
 
 
 def actor_receiver(ref: pykka.ActorRef[Any]) -> Receiver:

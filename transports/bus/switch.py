@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agents_registry.errors import NotFoundError, VibeAroundError
@@ -75,6 +75,24 @@ class Switch:
             self._prefixes.append((prefix, activate))
             self._prefixes.sort(key=lambda entry: -len(entry[0]))
 
+    def succeed(self, address: str, receiver: Receiver, backlog: Sequence[Delivery]) -> None:
+        """`receiver` has ended with messages waiting: they go first to the one that follows it, before any new message
+        finds that one, so that the order of each sender is kept. Without a follower they are refused one by one."""
+        with self._lock:
+            self._forget(address, receiver)
+            follower = self._receivers.get(address) or self._make(address)
+            for delivery in backlog:
+                try:
+                    if follower is None:
+                        raise _nobody(address)
+                    follower(delivery)
+                except Passivated:
+                    self._refuse(delivery, "unknown", _nobody(address))
+                except VibeAroundError as error:
+                    self._refuse(delivery, error.code, error)
+            if follower is not None:
+                self._receivers.setdefault(address, follower)
+
     def known(self, address: str) -> bool:
         """Whether a receiver stands behind the address now (nothing is activated)."""
         return address in self._receivers
@@ -93,23 +111,22 @@ class Switch:
     def _activate(self, address: str) -> Receiver | None:
         with self._lock:  # under the lock, so that two first messages make one actor
             receiver = self._receivers.get(address)
-            if receiver is not None:
-                return receiver
-            for prefix, activate in self._prefixes:
-                if address.startswith(prefix):
-                    receiver = activate(address)
-                    # An activator may register by itself; then that one counts.
-                    known = self._receivers.get(address)
-                    if known is not None:
-                        return known
-                    if receiver is not None:
-                        self._receivers[address] = receiver
-                    return receiver
+            if receiver is None:
+                receiver = self._make(address)
+                if receiver is not None:
+                    receiver = self._receivers.setdefault(address, receiver)
+            return receiver
+
+    def _make(self, address: str) -> Receiver | None:
+        for prefix, activate in self._prefixes:
+            if address.startswith(prefix):
+                receiver = activate(address)
+                return self._receivers.get(address) or receiver  # an activator may register by itself
         return None
 
     def _forget(self, address: str, receiver: Receiver) -> None:
         with self._lock:
-            if self._receivers.get(address) is receiver:
+            if self._receivers.get(address) == receiver:  # bound methods are equal, not identical
                 del self._receivers[address]
 
     def _refuse(self, delivery: Delivery, code: str, error: VibeAroundError) -> None:
