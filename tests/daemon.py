@@ -173,6 +173,8 @@ class Daemon:
         # The default workspace of a test is its own folder, never one of the person who runs it.
         given.setdefault("VIBEAROUND_WORKSPACES__DEFAULT", str(folder / "workspaces"))
         self.env = {**env, **given, "VIBEAROUND_DATA_DIR": str(self.data)}
+        self.serve: list[str] = [str(VA), "serve"]
+        """The command that is the supervisor; a test may put a watched one in its place."""
         self._mark = f"VIBEAROUND_DATA_DIR={self.data}"
         self._process: subprocess.Popen[bytes] | None = None
         self._running: list[Running] = []
@@ -203,7 +205,7 @@ class Daemon:
         """Start the supervisor and wait until it answers."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(VA), "serve"],
+                self.serve,
                 cwd=self.cwd,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
