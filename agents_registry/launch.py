@@ -34,6 +34,13 @@ HOST_VARIABLE = "VIBEAROUND_HOST_ID"
 """Only in hosted processes: how leftovers of a host are recognised. Never in a launched terminal."""
 
 _STARTED_BY = (*AGENT_VARIABLES, HOST_VARIABLE)
+_INSIDE_AN_AGENT = (
+    "AGENT", "AI_AGENT", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR",
+    "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "GEMINI_CLI",
+    "OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID", "PI_CODING_AGENT", "PI_SESSION_FILE", "PI_SESSION_ID", "QWEN_CODE",
+    "QWEN_CODE_PROJECT_DIR", "QWEN_CODE_PROMPT_ID", "QWEN_CODE_SESSION_ID",
+)  # fmt: skip
+"""What agents put into the environment of the commands they run: it speaks of that agent's session, not of a new one."""
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 
@@ -78,8 +85,9 @@ class Identity:
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` without what another start of an agent left in it: an agent begun from inside a hosted one is not it."""
-    return {name: value for name, value in environ.items() if name not in _STARTED_BY}
+    """`environ` without what another agent left in it: one that is begun from inside an agent (`va up` or `va launch`
+    in its shell tool) is not that agent, and some refuse to start where they believe themselves nested."""
+    return {name: value for name, value in environ.items() if name not in _STARTED_BY and name not in _INSIDE_AN_AGENT}
 
 
 def bin_dirs(env: Mapping[str, str], data_dir: Path) -> list[Path]:

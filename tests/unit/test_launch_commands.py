@@ -163,6 +163,12 @@ def test_started_agents_are_told_who_they_are_and_only_hosts_carry_the_host_id()
     assert clean_environment({**hosted, "PATH": "/bin", "VIBEAROUND_DATA_DIR": "/d"}) == {"PATH": "/bin", "VIBEAROUND_DATA_DIR": "/d"}
 
 
+def test_an_agent_started_from_inside_another_does_not_take_itself_for_that_one() -> None:
+    inside = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "outer", "CODEX_THREAD_ID": "outer", "PI_SESSION_ID": "outer"}
+    kept = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "PATH": "/bin", "ANTHROPIC_API_KEY": "k"}
+    assert clean_environment({**inside, **kept}) == kept
+
+
 def test_only_variables_that_place_the_store_are_passed_on() -> None:
     environ = {"CODEX_HOME": "/c", "HOME": "/h", "OPENAI_API_KEY": "secret", "CLAUDE_CONFIG_DIR": "/x", "PATH": "/bin"}
     assert store_env(REGISTRY.get("codex"), environ) == {"CODEX_HOME": "/c", "HOME": "/h"}
