@@ -52,29 +52,29 @@ class AgentHome:
         self.codex_home = self.home / ".codex"
         self.tmp = folder / "tmp"
         self._model = model
-        self._trusted: list[str] = []
-        self._codex_servers = ""
+        self._codex_config = self.codex_home / "config.toml"
         for path in (self.claude_config, self.codex_home, self.tmp):
             path.mkdir(parents=True, exist_ok=True)
         self._write_json(self.claude_config / "settings.json", {"permissions": {"defaultMode": "default"}})
         # A login shell would put the system's PATH in the place of ours.
         (self.home / ".bash_profile").write_text(f"export PATH={shlex.quote(_path())}\n", "utf-8")
+        self._write_codex()
         self.trust(*trusted)
 
     def trust(self, *directories: Path) -> None:
         """Make the terminal forms of the agents start in these directories without asking whether they may."""
-        paths = [path for directory in directories for path in (str(directory), os.path.realpath(directory))]
-        if set(paths) <= set(self._trusted) and (self.codex_home / "config.toml").exists():
-            return  # what somebody else has entered in the configuration meanwhile stays
-        self._trusted += [path for path in dict.fromkeys(paths) if path not in self._trusted]
+        fresh = dict.fromkeys(path for one in directories for path in (str(one), os.path.realpath(one)))
         state = self._read_json(self.claude_config / ".claude.json")
         projects = state.setdefault("projects", {})
-        for path in self._trusted:
+        for path in fresh:
             flags = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
             projects[path] = {**projects.get(path, {}), **flags}
         state |= {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": {"approved": [_KEY]}}
         self._write_json(self.claude_config / ".claude.json", state)
-        self._write_codex()
+        for path in fresh:
+            section = f"[projects.{json.dumps(path, ensure_ascii=False)}]\n"
+            if section not in self._codex_config.read_text("utf-8"):
+                self._add_to_codex(f'{section}trust_level = "trusted"\n')
 
     def add_mcp_server(self, name: str, command: list[str], env: dict[str, str] | None = None) -> None:
         """Give both agents a stdio MCP server in their own configuration, approved for use."""
@@ -85,14 +85,11 @@ class AgentHome:
         settings = self._read_json(self.claude_config / "settings.json")
         settings.setdefault("permissions", {}).setdefault("allow", []).append(f"mcp__{name}")
         self._write_json(self.claude_config / "settings.json", settings)
-        self._codex_servers += (
-            f"\n[mcp_servers.{name}]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n"
-            'default_tools_approval_mode = "approve"\n'
+        pairs = ", ".join(f"{key} = {json.dumps(value)}" for key, value in (env or {}).items())
+        self._add_to_codex(
+            f"[mcp_servers.{name}]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n"
+            f'default_tools_approval_mode = "approve"\nenv = {{ {pairs} }}\n'
         )
-        if env:
-            pairs = ", ".join(f"{key} = {json.dumps(value)}" for key, value in env.items())
-            self._codex_servers += f"env = {{ {pairs} }}\n"
-        self._write_codex()
 
     def env(self, **more: str) -> dict[str, str]:
         """The whole environment for an agent, or for a daemon that will start agents: nothing else is inherited."""
@@ -143,9 +140,13 @@ class AgentHome:
 
     # --- files
 
+    def _add_to_codex(self, text: str) -> None:
+        """Append to Codex's configuration; what agents and the product put there meanwhile stays."""
+        with self._codex_config.open("a", encoding="utf-8") as file:
+            file.write(f"\n{text}")
+
     def _write_codex(self) -> None:
-        projects = "".join(f'\n[projects.{json.dumps(path)}]\ntrust_level = "trusted"\n' for path in self._trusted)
-        (self.codex_home / "config.toml").write_text(
+        self._codex_config.write_text(
             f'''model = "fake-model"
 model_provider = "fake"
 approval_policy = "on-request"
@@ -165,7 +166,7 @@ wire_api = "responses"
 env_key = "FAKE_API_KEY"
 request_max_retries = 0
 stream_max_retries = 0
-{projects}{self._codex_servers}''',
+''',
             "utf-8",
         )
 
