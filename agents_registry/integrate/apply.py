@@ -109,7 +109,9 @@ def _places(spec: AgentSpec, env: Mapping[str, str], project: Path | None) -> tu
     if config is None and skill is None:
         raise UsageError(
             f"{spec.name} has no place for a tool server or a skill.",
-            hint=f"Hand over from outside of it: va handover --agent {spec.id} --session ID --cwd DIR",
+            hint="Use the command line program of the same maker; va agents list shows what is here."
+            if spec.kind == "desktop"
+            else f"Hand over from outside of it: va handover --agent {spec.id} --session ID --cwd DIR",
             code="not_integrable",
         )
     return config, skill

@@ -105,8 +105,10 @@ def test_an_agents_own_variables_place_the_files(tmp_path: Path, env: dict[str, 
 
 def test_pi_has_a_skill_and_no_server_and_a_desktop_program_has_neither(home: Path, env: dict[str, str]) -> None:
     assert [change.what for change in apply.integrate(REGISTRY.get("pi"), SHIM, env)] == ["skill"]
-    with pytest.raises(UsageError, match="va handover --agent claude-desktop"):
+    with pytest.raises(UsageError, match="command line program of the same maker"):
         apply.integrate(REGISTRY.get("claude-desktop"), SHIM, env)
+    with pytest.raises(UsageError, match="va handover --agent demo"):
+        apply.integrate(REGISTRY.get("demo"), SHIM, env)
 
 
 @pytest.mark.requires("H4.integrate-remove")
