@@ -82,8 +82,11 @@ class Children:
         self._installed = installed_ids(self.registry.all(), self.environ, self.data_dir)
 
     def default_agent(self) -> str:
-        """The agent of a new thread; "" when only the demo agent is there and no one chose it."""
-        chosen = self.registry.default(self._installed, self.settings.agents.default)
+        """The agent of a new thread; "" when there is none. One that the user set is never replaced in silence: when it is
+        not installed, its start fails with the install hint."""
+        if self.settings.agents.default:
+            return self.registry.get(self.settings.agents.default).id
+        chosen = self.registry.default(self._installed)
         return chosen.id if chosen is not None else ""
 
     def known_hosts(self) -> Mapping[tuple[int, int], str]:
