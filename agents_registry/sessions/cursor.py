@@ -82,7 +82,7 @@ class CursorStore(FileStore):
                 self._about(record, meta)
             elif kind == "turn_ended":
                 meta.ours += 1
-            elif isinstance(role := text_of(record, "role"), str) and isinstance(message, dict) and "uuid" not in record:
+            elif (role := text_of(record, "role")) and isinstance(message, dict) and "uuid" not in record:
                 meta.ours += "type" not in record
                 yield from _steps_of(role, message.get("content"), line)
             elif isinstance(role, str) and "content" in record and line == 0:

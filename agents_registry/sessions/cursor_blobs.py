@@ -42,7 +42,7 @@ def blobs_in_order(connection: sqlite3.Connection, head: Record, meta: Meta) -> 
         if not blob.lstrip().startswith(b"{"):
             continue  # a node of the graph
         message = _json(blob)
-        if isinstance(message, dict) and isinstance(text_of(message, "role"), str):
+        if isinstance(message, dict) and text_of(message, "role"):
             yield message
         elif message is None:
             meta.reject(0, "a message that is not JSON")

@@ -157,10 +157,10 @@ class FileStore(ABC):
             return []
         paths = newest([*self.files(root)])
         if self.id_in_name:
-            part = self.name_part(wanted)
-            near = (self.describe(path, root, stat.st_mtime) for path, stat in paths if part in self.name(path, root))
+            part = self.name_part(wanted).casefold()
+            near = (self.describe(path, root, stat.st_mtime) for path, stat in paths if part in self.name(path, root).casefold())
             found = find((info for info in near if info is not None), wanted, cwd=cwd)
-            if found and found[0].id.startswith(wanted):
+            if found and found[0].id.casefold().startswith(wanted.casefold()):
                 return found
         every = (self.describe(path, root, stat.st_mtime) for path, stat in paths)
         return find((info for info in every if info is not None), wanted, cwd=cwd)
@@ -227,9 +227,10 @@ class FileStore(ABC):
         builder = Builder(self.agent, info.id)
         try:
             carry(builder, self.live(self.steps(self.records(info.path, meta), meta)))
-        except FileNotFoundError:
+        except OSError as error:
             raise NotFoundError(
-                f"The session file {info.path} is gone.", hint="List the sessions again: va sessions list."
+                f"The session file {info.path} cannot be read: {error.strerror or error}.",
+                hint="List the sessions again: va sessions list.",
             ) from None
         return self.finish(builder, meta, info)
 

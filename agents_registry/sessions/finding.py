@@ -26,13 +26,14 @@ def find(infos: Iterable[SessionInfo], wanted: str, *, cwd: str | None = None) -
     lowered = wanted.casefold()
     exact: list[SessionInfo] = []
     for info in infos:
-        if info.id == wanted:
+        name = info.id.casefold()
+        if name == lowered:
             exact.append(info)
         elif info.parent_id:
             continue
         elif wanted in info.aliases:
             aliases.append(info)
-        elif len(wanted) >= MIN_PREFIX and info.id.startswith(wanted):
+        elif len(wanted) >= MIN_PREFIX and name.startswith(lowered):
             prefixes.append(info)
         elif info.title and info.title.casefold() == lowered:
             titles.append(info)

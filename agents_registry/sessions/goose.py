@@ -115,7 +115,7 @@ class GooseFiles(FileStore):
                 meta.ours += 1
                 meta.cwd = text_of(record, "working_dir")
                 meta.title = text_of(record, "description")
-            elif isinstance(text_of(record, "role"), str) and isinstance(record.get("content"), list) and meta.ours:
+            elif text_of(record, "role") and isinstance(record.get("content"), list) and meta.ours:
                 meta.ours += 1
                 at = seconds(record.get("created"))
                 yield from _steps(record["role"], record["content"], object_of(record, "metadata"), line, at)
