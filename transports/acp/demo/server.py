@@ -181,7 +181,7 @@ class DemoServer:
         return {"sessionId": session.id, "modes": {"currentModeId": "ask", "availableModes": MODES}}
 
     def _replay(self, session: DemoSession) -> None:
-        kinds = {"user": "user_message_chunk", "assistant": "agent_message_chunk"}
+        kinds = {"user": "user_message_chunk", "assistant": "agent_message_chunk", "thinking": "agent_thought_chunk"}
         for number, (kind, text) in enumerate(session.records):
             if kind in kinds:
                 content = {"type": "text", "text": text}

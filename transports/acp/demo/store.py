@@ -1,7 +1,9 @@
 """The demo agent's sessions on disk: `<root>/<id>.jsonl`, one record a line.
 
-First `{"type": "session", "id", "cwd", "created_at"}`, then `{"type": "user" | "assistant" | "tool", "text", "at"}`
-(times in Unix seconds). A torn or foreign line costs that line only.
+First `{"type": "session", "id", "cwd", "created_at"}`, then `{"type", "text", "at"}` of type user, assistant, thinking or
+tool, the last with `{"id", "name", "input", "output", "error"}` (times in Unix seconds). A torn or foreign line costs that
+line only. The reader in `agents_registry.sessions.demo` knows the same format; this one is apart from it because an
+agent's start is waited for, and that module loads much more.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+KINDS = ("user", "assistant", "thinking", "tool")
 
 
 @dataclass(slots=True)
@@ -28,10 +32,10 @@ class DemoSession:
         """The user's texts, oldest first."""
         return [text for kind, text in self.records if kind == "user"]
 
-    def add(self, kind: str, text: str) -> None:
-        """Append one record to the file and to memory."""
+    def add(self, kind: str, text: str, **more: object) -> None:
+        """Append one record to the file and to memory; `more` are the further keys of a tool record."""
         self.records.append((kind, text))
-        _append(self.path, {"type": kind, "text": text, "at": time.time()})
+        _append(self.path, {"type": kind, "text": text, "at": time.time(), **more})
 
 
 class DemoStore:
@@ -76,7 +80,7 @@ class DemoStore:
                 continue
             if record.get("type") == "session":
                 session.cwd = str(record.get("cwd", ""))
-            elif record.get("type") in ("user", "assistant", "tool"):
+            elif record.get("type") in KINDS:
                 session.records.append((record["type"], str(record.get("text", ""))))
         if raw and not raw.endswith(b"\n"):  # a torn tail must not swallow the next record
             with path.open("ab") as file:
@@ -86,8 +90,11 @@ class DemoStore:
     def fork(self, session: DemoSession, cwd: str) -> DemoSession:
         """A new session with the same records."""
         fresh = self.new(cwd)
-        for kind, text in session.records:
-            fresh.add(kind, text)
+        fresh.records = list(session.records)
+        with fresh.path.open("ab") as file:
+            for line in session.path.read_bytes().split(b"\n")[1:]:
+                if line.strip():
+                    file.write(line + b"\n")
         return fresh
 
     def list(self, cwd: str | None) -> list[tuple[DemoSession, float]]:

@@ -55,14 +55,20 @@ def play(session: DemoSession, prompt: str, stage: Stage, *, plan_mode: bool = F
         spoken.append(text)
         stage.say(text)
 
+    def store() -> None:
+        if spoken:
+            session.add("assistant", "".join(spoken))
+            spoken.clear()
+
     try:
         for step in brain.steps(prompt, earlier, plan_mode=plan_mode):
+            if isinstance(step, brain.Run | brain.Write | brain.Think):
+                store()  # the file keeps the order of what happened
             _act(step, session, stage, say)
             if stage.cancelled():
                 return "cancelled"
     finally:
-        if spoken:
-            session.add("assistant", "".join(spoken))
+        store()
     return "end_turn"
 
 
@@ -77,6 +83,7 @@ def _act(step: brain.Step, session: DemoSession, stage: Stage, say: Callable[[st
                     stage.pause(pause_s)
         case brain.Think(text):
             stage.think(text)
+            session.add("thinking", text)
         case brain.ShowPlan(entries):
             stage.plan(entries)
         case brain.Chunks(count):
@@ -100,13 +107,16 @@ def _act(step: brain.Step, session: DemoSession, stage: Stage, say: Callable[[st
 def _tool(step: brain.Run | brain.Write, session: DemoSession, stage: Stage, say: Callable[[str], None]) -> None:
     if isinstance(step, brain.Run):
         title, kind, text = f"`{step.command}`", "execute", step.command
+        call: dict[str, object] = {"name": "run", "input": {"command": step.command}}
     else:
         title, kind, text = f"Write {step.path}", "edit", step.text
+        call = {"name": "write", "input": {"path": step.path, "text": step.text}}
+    call["id"] = f"tool-{len(session.records)}"
     tool = stage.ask(title, kind, text)
     if tool is None:
         if not stage.cancelled():
+            session.add("tool", f"{title}: not allowed", **call, output="not allowed", error=True)
             say(f"I was not allowed to: {title}. ")
-            session.add("tool", f"{title}: not allowed")
         return
     try:
         if isinstance(step, brain.Run):
@@ -116,6 +126,6 @@ def _tool(step: brain.Run | brain.Write, session: DemoSession, stage: Stage, say
     except (OSError, ValueError) as error:
         code, output = 1, str(error)
     stage.tool_done(tool, output, code == 0)
-    session.add("tool", f"{title}: {output}")
+    session.add("tool", f"{title}: {output}", **call, output=output, error=code != 0)
     if not stage.cancelled():
         say(f"The tool ended with {code}: {output.strip() or 'no output'} ")
