@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from agents_registry.errors import NotFoundError, VibeAroundError
-from agents_registry.sessions.port import Inspection, SessionInfo, SessionStore
+from agents_registry.sessions.port import Inspection, SessionInfo, SessionStore, SessionWriter
 
 AGENTS: tuple[str, ...] = (
     "claude",
@@ -68,6 +68,25 @@ def store(agent: str) -> SessionStore | None:
 def stores() -> dict[str, SessionStore]:
     """Every store this package has, by agent."""
     return {agent: found for agent in AGENTS if (found := store(agent)) is not None}
+
+
+def writer(agent: str) -> SessionWriter | None:
+    """What writes new sessions for `agent`, None where its store cannot be written by others.
+
+    A writer is a class whose `agent` is it, in the module named after the agent with `_write` behind.
+    """
+    if agent not in AGENTS:
+        return None
+    module_name = f"agents_registry.sessions.{agent.replace('-', '_')}_write"
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name:
+            raise
+        return None
+    found = next((c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module_name and getattr(c, "agent", "") == agent), None)
+    made: SessionWriter | None = found() if found is not None else None
+    return made
 
 
 def need(agent: str) -> SessionStore:

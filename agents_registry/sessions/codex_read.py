@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agents_registry.sessions import codex_records as records
+from agents_registry.sessions.handing import SUMMARY_MARK
 from agents_registry.sessions.jsonl import JsonLines
 from agents_registry.sessions.neutral import USER, Builder, Conversation, Text, clip, flat_text
 
@@ -239,6 +240,9 @@ def _assemble(made: Builder, log: _Log) -> None:
         if step.what in speaks and step.source != speaks[step.what]:
             continue
         if step.what == "user":
+            if step.text.startswith(SUMMARY_MARK):
+                made.compact(step.text.removeprefix(SUMMARY_MARK), line=line, at=at)
+                continue
             text = records.request(step.text)
             blocks = [Text(text, line, at)] if text.strip() else []
             made.user([*blocks, *step.payload["images"]], line=line, at=at)

@@ -53,7 +53,7 @@ _INJECTED = re.compile(
 )
 _REQUEST = "## My request for Codex:"
 _CWD = re.compile(r"<cwd>(.*?)</cwd>|Current working directory: (.*)")
-_EXIT = re.compile(r"(?:Process exited with code|Exit code:|exit code) (-?\d+)")
+_EXIT = re.compile(r"(?:Chunk ID: .*\n)?(?:Wall time: .*\n)?(?:Process exited with code|Exit code:) (-?\d+)")
 
 
 def unwrap(record: Record) -> tuple[str, Record]:
@@ -197,7 +197,7 @@ def output_parts(payload: Record) -> tuple[str, bool]:
         text, code = _wrapped(output)
         return text, failed or code not in (0, None)
     text = flat_text(output)
-    found = _EXIT.search(text[:400])
+    found = _EXIT.match(text)
     return text, failed or (found is not None and found.group(1) != "0")
 
 

@@ -339,4 +339,6 @@ def _scrub(value: Any, limit: int, depth: int = 0) -> Any:
         if depth >= _DEPTH:
             return "[nested too deeply]"
         return [_scrub(item, limit, depth + 1) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return None  # NaN and infinities are no JSON, and no store of another agent takes them
     return value
