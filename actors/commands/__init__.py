@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from actors.commands.parse import CodeText, Command, Prompt, Unknown, parse, read_code
+from actors.commands.parse import Command, Prompt, Unknown, parse
 from actors.commands.table import Rule, allowed, rule
+from transports.codes import CodeText, read_code
 
 __all__ = ["CodeText", "Command", "Prompt", "Rule", "Unknown", "allowed", "parse", "read_code", "rule"]

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.commands import Command, Prompt, Unknown, parse, read_code
-from actors.commands.parse import CODE_LETTERS, nearest_command
+from actors.commands.parse import nearest_command
 from actors.commands.table import COMMANDS
+from transports.codes import CODE_LETTERS
 
 
 @pytest.mark.parametrize(

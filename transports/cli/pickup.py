@@ -28,7 +28,7 @@ def pickup(code: tuple[str, ...], only_print: bool, as_json: bool) -> None:
     from transports.bus.messages import PickupTerminal
     from transports.cli.connect import connect
 
-    typed = read_code(" ".join(code))
+    typed = code_of(" ".join(code))
     pid = os.getpid()
     keep = only_print or as_json
     start = paths.process_start_time(pid) or 0
@@ -44,22 +44,14 @@ def pickup(code: tuple[str, ...], only_print: bool, as_json: bool) -> None:
         _go(data, pid, start)
 
 
-def read_code(typed: str) -> str:
-    """The code in what was typed or pasted: any case, spaces and dashes, a leading /pickup. Raises CodeError.
+def code_of(typed: str) -> str:
+    """The code in what was typed or pasted. Raises CodeError for what cannot be one: told apart here, it costs no miss."""
+    from transports.codes import read_code
 
-    The supervisor decides whether it is valid; here only what cannot be one is told apart, without costing a miss.
-    """
-    words = typed.upper().replace("/", " ").replace("-", " ").split()
-    while words and words[0] in ("VA", "VIBEAROUND", "PICKUP"):
-        words.pop(0)
-    code = "".join(words).strip(".,;:!'\"`<>()[]*")
-    if len(code) != 4 or not code.isascii() or not code.isalnum():
-        raise CodeError(f"{typed.strip()[:40]!r} is not a code.", hint="A code has 4 characters, for example K7QM.")
-    if set(code) & set("O0I1"):
-        raise CodeError(
-            f"{code} cannot be a code: O, 0, I and 1 are never used, since they look alike.", hint="Look at the code again."
-        )
-    return code
+    found = read_code(typed)
+    if not found.code:
+        raise CodeError(found.problem, hint='Say "hand over" to the agent, or /handover in the chat, to get a code.')
+    return found.code
 
 
 def _go(data: dict[str, Any], pid: int, start: int) -> None:
