@@ -12,7 +12,7 @@ import pytest
 
 from tests.agents.kinds import CLAUDE_KIND, CODEX_KIND, Kind, code_for, code_in, daemon_for, pick_up
 from tests.agents.rig import AgentHome, FakeModel, Tui, claude_tui
-from tests.daemon import VA, Daemon, Running, needs_va
+from tests.daemon import VA, Daemon, needs_va
 from tests.waiting import until
 
 pytestmark = [pytest.mark.agents, needs_va]
@@ -228,21 +228,22 @@ def test_a_pickup_waits_for_the_issuing_turn_to_end_and_asks_nothing(
         daemon.va("integrate", "claude")
         _allow_one(home, CLAUDE_KIND)
         with claude_tui(home, work, **_data(daemon)) as tui:
+            # Claude Code connects to its MCP servers while a first prompt may already run; one turn later they are there
+            tui.type("hello")
+            tui.wait_for("ECHO#1: hello")
             tui.type(_handover_from_inside(CLAUDE_KIND, work) + " THEN SAY{bye now} GATE{end}")
             asked = model.wait_for(lambda request: "/pickup" in (request.turns[-1][1] if request.turns else ""))
             listener = daemon.listen("a")
             pickup = daemon.start_send(f"/pickup {code_in(asked.turns[-1][1])}", chat="a")
-            _wait_any(listener, "aiting for the turn")
+            until(
+                lambda: "aiting for the turn" in json.dumps([*listener.events, *pickup.events], ensure_ascii=False),
+                "word in the chat that the pickup waits",
+                seconds=10,
+            )
             model.release("end")
             picked = pickup.finish()
     assert picked.code == 0
     assert picked.of("choice") == []
-
-
-def _wait_any(listener: Running, text: str) -> None:
-    until(
-        lambda: text in json.dumps(listener.events, ensure_ascii=False), f"{text!r} in what is listened to", seconds=15
-    )
 
 
 @pytest.mark.requires("H4.codex-fork")

@@ -217,3 +217,37 @@ def test_an_agent_cannot_answer_its_own_permission(
         turn.finish()
     assert (work / "code.txt").read_text().strip() == "5"
     assert len([request for request in model.requests() if request.last_user == "hello"]) == 0
+
+
+@pytest.mark.requires("B24", "H6.agent-switch")
+def test_another_agent_is_a_new_thread_and_said_so(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    with daemon_for(tmp_path, home, CLAUDE_KIND) as daemon:
+        first = daemon.send("remember banana", chat="a", workspace=work)
+        switched = daemon.send("/agent openai-codex", chat="a")
+        assert "new" in switched.reply.lower()
+        second = daemon.send("what was it", chat="a")
+    assert (first.session["agent"], second.session["agent"]) == ("claude", "codex")
+    assert second.session["thread"] != first.session["thread"]
+    assert second.session["cwd"] == first.session["cwd"]
+    assert not model.wait_text("what was it").holds("banana")
+
+
+@both
+@pytest.mark.requires("B22")
+def test_a_session_that_cannot_be_resumed_is_said_and_asked_about_and_no_fresh_one_is_begun(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path, kind: Kind
+) -> None:
+    with daemon_for(tmp_path, home, kind, threads__idle_shutdown_s=1) as daemon:
+        first = daemon.send("remember banana", chat="a", workspace=work).session["session"]
+        stored = home.wait_stored(first, "ECHO#1: remember banana")
+        until(lambda: not daemon.status()["hosts"], "the end of the idle host", seconds=30)
+        stored.unlink()
+        turn = daemon.start_send("what was it", chat="a")
+        choice = turn.wait("choice")
+        assert first in json.dumps(turn.events)
+        assert len(choice["options"]) >= 2
+        daemon.va("chat", "stop", "--chat", "a", check=False)
+        turn.end()
+    assert [request for request in model.requests() if "what was it" in request.last_user] == []
