@@ -1,8 +1,7 @@
 """Who is at the other end: kernel credentials, ancestors, inherited secrets.
 
 A ZAP handler on the io thread (RFC 27) sees each connection before its first message, with the uid and pid the kernel
-reports for the unix socket (libzmq writes them into the address: `localhost:uid:gid:pid`). Another uid, and a peer
-that brings a socket identity of its own choice, are refused there.
+reports for the unix socket (libzmq writes them into the address: `localhost:uid:gid:pid`). Another uid is refused there.
 
 A process of the user's uid is "owner", unless it descends from a host of ours or from an agent that `va` launched:
 then it is "agent". Hosts, bridges and the reader prove their names by a secret that they inherited in a descriptor:
@@ -160,15 +159,15 @@ class Access:
 
 
 def zap_reply(request: list[bytes], uid: int) -> list[bytes]:
-    """The answer to a ZAP request: status 200 for our own uid and a random identity, else 400.
+    """The answer to a ZAP request: status 200 for our own uid, else 400.
 
     Never raises: libzmq waits for an answer, so a request that is not understood is refused too.
     """
     request_id = request[1] if len(request) > 1 else b""
     try:
-        version, _, _, address, identity, mechanism = request[:6]
+        version, _, _, address, _, mechanism = request[:6]
         peer_uid, peer_pid = parse_peer_address(address.decode("ascii"))
-        allowed = version == b"1.0" and mechanism == b"NULL" and peer_uid == uid and not identity
+        allowed = version == b"1.0" and mechanism == b"NULL" and peer_uid == uid
     except (ValueError, UnicodeDecodeError):
         allowed, peer_pid = False, 0
     if allowed:

@@ -1,7 +1,7 @@
 """The supervisor's side of the bus: one io thread owns the ROUTER, its access handler, and further descriptors.
 
 Why this way: `ROUTER_MANDATORY`, because without it a stalled peer silently loses what its queue does not take; socket
-identities are made by libzmq per connection (others are refused by the access handler), because with HANDOVER a second
+identities are made by libzmq per connection (chosen ones are refused), because with HANDOVER a second
 peer of one identity receives the first one's messages; the shared ROUTER is always read on, so a slow peer costs only
 itself. What a peer does not take waits in a queue of its own (`peers.Outgoing`).
 """
@@ -339,6 +339,9 @@ class Endpoint:
         try:
             if len(frames) != 2:
                 raise envelope.EnvelopeError(f"a bus message has {len(frames)} frames instead of 2.")
+            if len(identity) != 5 or identity[0] != 0:
+                # Those that libzmq makes: a zero byte and a counter that starts at a random number.
+                raise RefusedError("a socket identity of one's own choice is not taken.", code="chosen_identity")
             header = envelope.unpack(frames[0].bytes)
             if header.kind in (envelope.BYE, envelope.PONG):
                 return  # of a connection that was given up; it needs no answer
