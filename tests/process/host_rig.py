@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +159,7 @@ def fake_spec(data: Path, cwd: Path, knobs: Mapping[str, Any] | None = None, **m
         mode="ask",
         limits=LIMITS,
     )
-    return replace(spec, **more)
+    return spec._replace(**more)
 
 
 def wait_until(true: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:

@@ -8,7 +8,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ class Stage:
         return made
 
     def host(self, knobs: dict[str, Any] | None = None, **more: Any) -> Host:
-        made = Host(replace(fake_spec(self.data, self.cwd, knobs), **more))
+        made = Host(fake_spec(self.data, self.cwd, knobs)._replace(**more))
         self._hosts.append(made)
         return made
 
@@ -179,7 +178,7 @@ def test_a_cancel_answers_the_open_permission_and_ends_the_turn(stage: Stage) ->
 
 def test_an_agent_deaf_to_a_cancel_is_ended_within_the_limit(stage: Stage) -> None:
     supervisor = stage.supervisor()
-    host = stage.host(limits=replace(LIMITS, cancel_s=0.3))
+    host = stage.host(limits=LIMITS._replace(cancel_s=0.3))
     supervisor.wait("ready")
     supervisor.prompt("t", "say hm; deaf")
     supervisor_saw_text(supervisor, "hm")
@@ -225,7 +224,7 @@ def test_a_turn_outlives_its_supervisor_and_the_next_one_gets_all_of_it_once(sta
 
 def test_without_a_supervisor_the_lease_ends_the_host_and_leaves_a_spool(stage: Stage) -> None:
     first = stage.supervisor(ack=False)
-    host = stage.host(limits=replace(LIMITS, lease_s=1.0))
+    host = stage.host(limits=LIMITS._replace(lease_s=1.0))
     first.wait("ready")
     hello = first.hellos.get(timeout=10)
     first.prompt("t", "say the end")
@@ -274,7 +273,7 @@ def test_a_host_that_cannot_start_its_agent_says_why_and_creates_nothing(
 @pytest.mark.parametrize("method", ["initialize", "session/new", "session/set_mode"])
 def test_an_agent_that_never_answers_a_handshake_call_is_given_up_with_the_phase(stage: Stage, method: str) -> None:
     supervisor = stage.supervisor()
-    host = stage.host({"hang": [method]}, limits=replace(LIMITS, initialize_s=0.5, session_s=0.5, mode_s=0.5))
+    host = stage.host({"hang": [method]}, limits=LIMITS._replace(initialize_s=0.5, session_s=0.5, mode_s=0.5))
     failed = supervisor.wait("failed").body
     assert failed["code"] == "agent_silent" and method in failed["message"]
     assert failed["phase"] == {"initialize": "initialize", "session/new": "new", "session/set_mode": "mode"}[method]
