@@ -260,6 +260,7 @@ _BEHAVIOUR = {
     "B27": "a torn last line costs that line only",
     "B28": "a second daemon on the same data directory refuses to start",
     "B29": "a settings file with a syntax error is never overwritten",
+    "B30": "an unknown sender gets nothing but one line",
     "B31": "1000 wrong codes from a chat block only that chat",
 }
 
