@@ -174,6 +174,26 @@ def test_a_restart_of_the_supervisor_in_the_midst_of_a_turn_shows_every_event_on
     assert asked[0] == asked[1]
 
 
+def test_a_supervisor_that_ends_before_it_has_accepted_is_asked_again_with_the_same_key(supervisor: ScriptedSupervisor, capsys: Any) -> None:
+    asked: list[str] = []
+
+    def answer(delivery: Delivery, fake: ScriptedSupervisor) -> None:
+        asked.append(delivery.message.key)
+        if len(asked) == 1:
+            fake.later(0.0, restart)
+        else:
+            plays(DONE)(delivery, fake)
+
+    def restart() -> None:
+        supervisor.stop()
+        supervisor.start()
+
+    supervisor.answers[ADDRESS, Submit] = answer
+    assert run(["chat", "send", "hi", "--json"]) == 0
+    assert [e["event"] for e in lines(capsys.readouterr().out)] == ["notice", "accepted", "done"]
+    assert asked[0] == asked[1]
+
+
 def test_after_a_restart_the_pieces_of_the_open_block_go_on_where_they_were(supervisor: ScriptedSupervisor, capsys: Any) -> None:
     asked: list[str] = []
 

@@ -59,9 +59,7 @@ class Turn:
                     while code is None:
                         code = self._step(client, view)
                     return INTERRUPTED if stopping else code
-                except NotRunningError:
-                    if not self._accepted:
-                        raise
+                except NotRunningError:  # the key makes it harmless to ask again, accepted or not
                     client.close()
                     client = self._again(view)
                 except KeyboardInterrupt:

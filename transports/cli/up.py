@@ -70,7 +70,9 @@ def start(data_dir: Path) -> dict[str, Any]:
         except NotRunningError:
             pass
         if child is not None and child.poll() is not None:
-            _explain(log, seen, child.returncode)
+            if paths.lock_holder(data_dir) is None:
+                _explain(log, seen, child.returncode)
+            child = None  # another `va up` was faster: it is that one's supervisor that comes
         if time.monotonic() >= limit:
             raise VibeAroundError(f"The supervisor did not answer within {_UP_S:.0f} seconds.", hint=f"Look at {log}.", code="no_start")
         time.sleep(0.05)
@@ -112,7 +114,7 @@ def down(as_json: bool) -> None:
         return
     stop(data_dir)
     if as_json:
-        emit_json({"stopped": True, "pid": info.pid})
+        emit_json({"stopped": True, "pid": info.pid, "ended": []})
     else:
         emit(f"Stopped (pid {info.pid}).")
 
@@ -170,18 +172,23 @@ def _await_end(info: paths.RunInfo) -> None:
 
 
 def _end_recorded(data_dir: Path, as_json: bool) -> None:
-    """No supervisor: hosts that outlived a crash are ended by a process of the top floor."""
+    """No supervisor: hosts that outlived a crash are ended by a process of the top floor, which knows the journal."""
+    import json
     import subprocess
 
-    if not (data_dir / "state" / "journal.db").exists():
-        ended: dict[str, Any] = {"stopped": False, "pid": None}
-        emit_json(ended) if as_json else emit("Nothing is running.")
-        return
-    argv = module_argv("actors.end_hosts", *(["--json"] if as_json else []))
-    env = {**os.environ, "VIBEAROUND_DATA_DIR": str(data_dir)}
-    try:
-        code = subprocess.run(argv, env=env, timeout=_DOWN_S, check=False).returncode
-    except subprocess.TimeoutExpired as error:
-        raise BusyError(f"The recorded hosts have not ended within {_DOWN_S:.0f} seconds.", hint="Run `va down` again.") from error
-    if code:
-        raise SystemExit(code)
+    ended: list[dict[str, Any]] = []
+    if (data_dir / "state" / "journal.db").exists():
+        argv = module_argv("actors.end_hosts", "--data-dir", str(data_dir), "--json")
+        try:
+            done = subprocess.run(argv, stdout=subprocess.PIPE, timeout=_DOWN_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise BusyError(f"The recorded hosts have not ended within {_DOWN_S:.0f} seconds.", hint="Run `va down` again.") from error
+        if done.returncode:
+            raise SystemExit(done.returncode)  # it has said why
+        ended = json.loads(done.stdout)
+    if as_json:
+        emit_json({"stopped": False, "pid": None, "ended": ended})
+    elif not ended:
+        emit("Nothing is running.")
+    for one in [] if as_json else ended:
+        emit(f"Ended the {one['agent']} host of {one['thread']} (pid {one['pid']}), left by a supervisor that is gone.")
