@@ -100,7 +100,7 @@ class HostCore:
         self._linked = False
         self._hello_at: float | None = None
         self._fenced_off = False
-        self._leaving = False
+        self._dead = False
         self._end_by: float | None = None
         self.outbox = HostOutbox(spec.epoch, send, bound=spec.limits.unacked_bytes, clock=clock)
         self._assembler = Assembler(self, clock)
@@ -165,7 +165,6 @@ class HostCore:
             self._notice("The supervisor was away for too long; the turn was cancelled.")
             self.cancel()
         if not self.turn and self._lease.is_over and self.state not in ("stopping", "ended"):
-            self._leaving = True
             self._stop()
 
     # --- the link
@@ -329,7 +328,7 @@ class HostCore:
         self._next()
 
     def _next(self) -> None:
-        if self.state != "idle" or self._reloading is not None or not self._held:
+        if self.state != "idle" or self._dead or self._reloading is not None or not self._held:
             return
         turn, blocks = self._held.popleft()
         self._seen.append(turn)
@@ -344,6 +343,7 @@ class HostCore:
         """The agent's answer to a prompt."""
         if turn != self.turn or self._over is not None:
             return
+        self._dead = self._dead or isinstance(error, AgentGone)
         stopped = self._cancel_at is not None or self.state == "stopping"
         if error is not None and stopped and isinstance(error, AgentGone):
             error = None
@@ -483,6 +483,7 @@ class HostCore:
 
     def gone(self, error: AgentGone) -> None:
         """The agent's output has ended. During the handshake, the handshake itself reports it."""
+        self._dead = True
         if self.state in ("idle", "busy"):
             if self.turn:
                 self.turn_over(self.turn, None, error)
