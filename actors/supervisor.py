@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +259,8 @@ def _ended(in_time: bool) -> None:
 
 
 def _version() -> str:
+    from importlib import metadata  # 26 ms and the email package: not for who only imports this module
+
     try:
         return metadata.version("vibearound")
     except metadata.PackageNotFoundError:
