@@ -39,6 +39,7 @@ def host_spec(
     return HostSpec(
         thread=request.thread, instance=request.instance, epoch=request.epoch, argv=list(launch.argv), cwd=request.cwd,
         data_dir=str(data_dir), secret=secret, env=env, agent=spec.id, session=request.session, start=request.start,
+        authenticate=spec.acp.authenticate if spec.acp else "",
         methods=methods, expect_history=spec.sessions.unknown_id_silent, mode=request.mode or spec.modes.ask,
         mcp_servers=acp_mcp_servers(spec, shim, configured=is_integrated(spec, env, Path(request.cwd))), limits=limits,
         end_commands_on_cancel=spec.id == "codex", guard="gemini" if spec.sessions.resume == "load-guarded" else "",

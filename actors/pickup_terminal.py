@@ -36,7 +36,7 @@ class TerminalPickup:
 
     def begin(self) -> None:
         peer = self._delivery.peer
-        user = f"uid:{peer.uid}" if peer is not None else ""
+        user = f"terminals of uid {peer.uid}" if peer is not None else ""
         # Misses of terminals count for the user's own terminals together: each has its own pid.
         claim = ClaimCode(self._request.code, "terminal" if self._request.keep_host else self._route, user, self._a.clock.monotonic())
         self._route = claim.route

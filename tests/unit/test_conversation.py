@@ -503,7 +503,6 @@ def test_coming_back_to_a_workspace_offers_the_earlier_open_thread(world: World)
     assert world.hosts[-1].request.thread == first or world.hosts[0].prompts[-1].blocks[0]["text"] == "back again"
 
 
-@pytest.mark.requires("B30")
 def test_a_stranger_gets_one_line_and_nothing_else(world: World) -> None:
     for text in ("hello", "/pickup ABCD", "/status", "/session"):
         answer = world.write("a", text, role="stranger")

@@ -11,7 +11,7 @@ from transports.cli.output import emit, emit_json, json_option
 
 @click.command("handover")
 @click.option("--agent", required=True, help="The agent's id, for example claude or codex.")
-@click.option("--session", required=True, metavar="ID", help="The session's id in the agent's own store.")
+@click.option("--session", default="", metavar="ID", help="The session's id in the agent's own store; without it, the caller's own session is looked for.")
 @click.option("--cwd", "directory", required=True, metavar="DIR", help="The directory of the session.")
 @click.option("--profile", default="direct", show_default=True, help="The profile to go on with.")
 @json_option
