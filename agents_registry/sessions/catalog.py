@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from agents_registry.errors import NotFoundError, VibeAroundError
+from agents_registry.sessions.paths import home
 from agents_registry.sessions.port import Inspection, SessionInfo, SessionStore, SessionWriter
 
 AGENTS: tuple[str, ...] = (
@@ -44,6 +45,60 @@ AGENTS: tuple[str, ...] = (
 """Agents that this package means to read."""
 _WEAK = ("codex",)
 """Tried last when a file's agent is guessed: its oldest records have so little shape that others' look like them."""
+
+
+# Where each store lies by default, below the home, and the variables that move it. Only to leave out, without loading
+# its reader, an agent that was never used here; what is not named in this table is always asked.
+_PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "claude": ((".claude",), ("CLAUDE_CONFIG_DIR",)),
+    "codex": ((".codex",), ("CODEX_HOME",)),
+    "gemini": ((".gemini",), ("GEMINI_CLI_HOME",)),
+    "qwen-code": ((".qwen",), ("QWEN_HOME", "QWEN_RUNTIME_DIR")),
+    "opencode": ((".local/share/opencode",), ("OPENCODE_DB", "XDG_DATA_HOME")),
+    "pi": ((".pi",), ("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR")),
+    "kimi": ((".kimi-code", ".kimi"), ("KIMI_CODE_HOME", "KIMI_SHARE_DIR")),
+    "cursor": ((".cursor",), ("CURSOR_CONFIG_DIR", "XDG_CONFIG_HOME")),
+    "kiro": (
+        (".kiro", ".local/share/kiro-cli", ".local/share/amazon-q", ".config/Kiro", "Library/Application Support"),
+        ("KIRO_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
+    ),
+    "copilot": ((".copilot",), ("COPILOT_HOME",)),
+    "droid": ((".factory",), ("FACTORY_HOME",)),
+    "amp": ((".local/share/amp",), ("AMP_DATA_HOME", "XDG_DATA_HOME")),
+    "vibe": ((".vibe",), ("VIBE_HOME",)),
+    "cline": ((".config/Code", ".cline", "Library/Application Support"), ("XDG_CONFIG_HOME",)),
+    "roo-code": ((".config/Code", "Library/Application Support"), ("XDG_CONFIG_HOME",)),
+    "kilo-code": ((".config/Code", "Library/Application Support"), ("XDG_CONFIG_HOME",)),
+    "goose": ((".local/share/goose", "Library/Application Support"), ("GOOSE_PATH_ROOT", "XDG_DATA_HOME")),
+    "antigravity": ((".gemini",), ("GEMINI_CLI_HOME",)),
+    "grok": ((".grok",), ("GROK_HOME",)),
+    "hermes": ((".hermes",), ("HERMES_HOME",)),
+    "openclaw": ((".openclaw",), ("OPENCLAW_STATE_DIR",)),
+    "aider": ((".aider.chat.history.md",), ("AIDER_CHAT_HISTORY_FILE",)),
+    "crush": ((".local/share/crush",), ("CRUSH_GLOBAL_DATA", "XDG_DATA_HOME")),
+}
+_NEAR = {"aider": ".aider.chat.history.md", "crush": ".crush"}
+"""What agents that keep their sessions in the project itself leave there (or above)."""
+
+
+def stores_here(env: Mapping[str, str]) -> dict[str, SessionStore]:
+    """The stores of agents that may have sessions in this environment: the others are not even loaded."""
+    base = home(env)
+    found = {}
+    for agent in AGENTS:
+        places, names = _PLACES.get(agent, ((), ()))
+        here = any(env.get(name) for name in names) or any((base / place).exists() for place in places)
+        if places and not here and not _near(agent, env):
+            continue
+        one = store(agent)
+        if one is not None:
+            found[agent] = one
+    return found
+
+
+def _near(agent: str, env: Mapping[str, str]) -> bool:
+    name, here = _NEAR.get(agent), Path(env.get("PWD") or ".")
+    return name is not None and any((folder / name).exists() for folder in (here, *here.parents))
 
 
 @cache
@@ -155,7 +210,7 @@ def list_sessions(
     subagents: bool = False,
 ) -> list[SessionInfo]:
     """Sessions of one agent or of all, newest first, at most `limit`. A store that cannot be read lists nothing."""
-    chosen = {agent: need(agent)} if agent is not None else stores()
+    chosen = {agent: need(agent)} if agent is not None else stores_here(env)
     flows = [
         _guarded(one, root, cwd, limit, subagents) for one in chosen.values() for root in dict.fromkeys(one.roots(env)) if root.exists()
     ]

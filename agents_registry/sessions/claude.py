@@ -11,13 +11,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents_registry.sessions import claude_inspect, claude_live, claude_tree, jsonl
-from agents_registry.sessions import claude_records as records
-from agents_registry.sessions.neutral import Conversation, clean
+from agents_registry.sessions import claude_live, jsonl
 from agents_registry.sessions.paths import newest, placed, same_dir
+from agents_registry.sessions.plain import clean, one_line
 from agents_registry.sessions.port import Inspection, SessionInfo, Tail
+
+if TYPE_CHECKING:
+    from agents_registry.sessions.neutral import Conversation
 
 PREFIX = 4
 """Characters an id must at least be given with to be found by prefix."""
@@ -94,6 +96,8 @@ class ClaudeStore:
         return self._narrow([info for info in looked if info.title and info.title.casefold() == wanted.casefold()], cwd)
 
     def read(self, info: SessionInfo, *, clip: int = 0) -> Conversation:
+        from agents_registry.sessions import claude_tree
+
         conversation = claude_tree.read(info.path, info.id, clip=clip, sidechains=bool(info.parent_id))
         conversation.store_root = info.store_root
         conversation.title = conversation.title or info.title
@@ -102,13 +106,19 @@ class ClaudeStore:
         return conversation
 
     def inspect(self, path: Path) -> Inspection:
+        from agents_registry.sessions import claude_inspect
+
         return claude_inspect.inspect(path)
 
     def recognises(self, path: Path) -> bool:
+        from agents_registry.sessions import claude_records as records
+
         found = [record for _, record in jsonl.head(path)]
         return any(records.is_ours(record) for record in found) and not any(records.is_foreign(record) for record in found)
 
     def tail(self, info: SessionInfo) -> Tail:
+        from agents_registry.sessions import claude_records as records
+
         stat = info.path.stat()
         for record in jsonl.backwards(info.path):
             if record.get("type") in records.CONVERSATION and not record.get("isSidechain") and isinstance(record.get("uuid"), str):
@@ -164,6 +174,8 @@ class ClaudeStore:
 
     def _look(self, path: Path, stat: os.stat_result, root: Path, live: Mapping[str, int]) -> SessionInfo | None:
         """What head and tail say; None for a file without a conversation, or one that cannot be read."""
+        from agents_registry.sessions import claude_records as records
+
         try:
             head = [record for _, record in jsonl.head(path)]
             if stat.st_size > jsonl.EDGE and not _first_prompt(head):
@@ -177,7 +189,7 @@ class ClaudeStore:
                 return None
             return self._opaque(path, stat, root, live)
         cwds = [record["cwd"] for record in seen if isinstance(record.get("cwd"), str) and record["cwd"]]
-        titles = dict(found for record in seen if (found := claude_tree.title_of(record)))
+        titles = dict(found for record in seen if (found := records.title_of(record)))
         first = _first_prompt(head)
         ids = dict.fromkeys(str(r["sessionId"]) for r in seen if isinstance(r.get("sessionId"), str))
         parent = ""
@@ -185,12 +197,12 @@ class ClaudeStore:
             parent = path.parent.parent.name
         elif path.name.startswith("agent-") or all(r.get("isSidechain") for r in seen if r.get("type") in records.CONVERSATION):
             parent = next(iter(ids), path.stem)
-        title = claude_tree.best_title(titles) or titles.get("last-prompt", "") or first
+        title = records.best_title(titles) or titles.get("last-prompt", "") or first
         return SessionInfo(
             agent=self.agent,
             id=path.stem,
             cwd=_home_of(path.parent.name, cwds),
-            title=_one_line(title),
+            title=one_line(title),
             updated_at=stat.st_mtime,
             path=path,
             store_root=root,
@@ -247,6 +259,8 @@ def _home_of(name: str, cwds: Sequence[str]) -> str:
 
 
 def _first_prompt(head: Sequence[Mapping[str, Any]]) -> str:
+    from agents_registry.sessions import claude_records as records
+
     command = ""
     for record in head:
         if record.get("type") != "user":
@@ -260,8 +274,3 @@ def _first_prompt(head: Sequence[Mapping[str, Any]]) -> str:
         elif what == "command" and not command:
             command = records.command_text(records.prose(content))
     return command
-
-
-def _one_line(text: str, limit: int = 120) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

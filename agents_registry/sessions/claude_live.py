@@ -7,14 +7,13 @@ Each running Claude writes one such file {pid, sessionId, cwd, status idle|waiti
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agents_registry.sessions.processes import lives_since
 
 
-@dataclass(frozen=True, slots=True)
-class LiveClaude:
+class LiveClaude(NamedTuple):
     """One running Claude Code process."""
 
     pid: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from agents_registry.sessions.neutral import Block, FileRef, ImageRef, Text
 from agents_registry.sessions.times import seconds
 
 Record = dict[str, Any]
@@ -27,6 +26,13 @@ _NOISE = re.compile(
 )
 _RESUME_NOISE = ("Continue from where you left off.", "No response requested.")
 """What old versions write when they resume a newer transcript; nobody said it."""
+
+
+
+def is_noise(text: str) -> bool:
+    """Whether a text on a user record is a harness's."""
+    return bool(_NOISE.match(text))
+
 
 CONVERSATION = ("user", "assistant")
 _BOOKKEEPING_WORDS = """
@@ -118,33 +124,6 @@ def message_id(record: Record) -> str:
     return found if isinstance(found, str) else ""
 
 
-def human_blocks(content: list[Any], line: int, at: float | None) -> list[Block]:
-    """The blocks of a human turn; harness text between the prose is left out."""
-    blocks: list[Block] = []
-    for block in content:
-        if not isinstance(block, dict):
-            continue
-        kind = block.get("type")
-        if kind == "text" and isinstance(block.get("text"), str):
-            if block["text"].strip() and not _NOISE.match(block["text"]):
-                blocks.append(Text(block["text"], line, at))
-        elif kind in ("image", "document"):
-            blocks.append(reference(block, line, at))
-    return blocks
-
-
-def reference(block: Record, line: int, at: float | None) -> ImageRef | FileRef:
-    """An image or document block as a reference; its bytes stay in the store."""
-    source = block.get("source")
-    source = source if isinstance(source, dict) else {}
-    media = str(source.get("media_type", ""))
-    place = str(source.get("url") or source.get("file_id") or "inline")
-    data = source.get("data")
-    if block.get("type") == "document":
-        return FileRef(str(block.get("title") or place), media, line, at)
-    return ImageRef(media or "image/*", place, len(data) * 3 // 4 if isinstance(data, str) else 0, line, at)
-
-
 def when(record: Record) -> float | None:
     return seconds(record.get("timestamp"))
 
@@ -158,3 +137,28 @@ def command_text(text: str) -> str:
     if "bash-input" in found:
         return "!" + found["bash-input"].strip()
     return f"{found.get('command-name', '').strip()} {found.get('command-args', '').strip()}".strip()
+
+
+_TITLES = {
+    "custom-title": "customTitle",
+    "agent-name": "agentName",
+    "ai-title": "aiTitle",
+    "summary": "summary",
+    "last-prompt": "lastPrompt",
+}
+
+
+def title_of(record: Record) -> tuple[str, str] | None:
+    """(kind, text) when the record names the session."""
+    kind = record.get("type")
+    key = _TITLES.get(kind) if isinstance(kind, str) else None
+    text = record.get(key) if key else None
+    return (str(kind), text.strip()) if isinstance(text, str) and text.strip() else None
+
+
+def best_title(titles: dict[str, str]) -> str:
+    """The agent's own rule: a name the user gave, then an agent's, then a generated one, then a summary."""
+    for kind in ("custom-title", "agent-name", "ai-title", "summary"):
+        if kind in titles:
+            return titles[kind]
+    return ""

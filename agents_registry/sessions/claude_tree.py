@@ -15,7 +15,7 @@ from typing import Any
 
 from agents_registry.sessions import claude_records as records
 from agents_registry.sessions.jsonl import JsonLines
-from agents_registry.sessions.neutral import Builder, Conversation, flat_text
+from agents_registry.sessions.neutral import Block, Builder, Conversation, FileRef, ImageRef, Text, flat_text
 from agents_registry.sessions.neutral import clip as clip_text
 
 Record = dict[str, Any]
@@ -80,7 +80,7 @@ def read(path: Path, session_id: str, *, clip: int = 0, sidechains: bool = False
             conversation.unknown[kind] = conversation.unknown.get(kind, 0) + 1
     chain = _path(nodes, leaf)
     _emit(made, nodes, chain)
-    conversation.title = best_title(titles)
+    conversation.title = records.best_title(titles)
     conversation.path = path
     conversation.skipped = tuple(lines.skipped)
     conversation.skipped_count = lines.malformed + lines.non_object + broken
@@ -118,36 +118,38 @@ def _lighten(block: Record, clip: int) -> None:
 
 
 def _bookkeeping(record: Record, kind: object, titles: dict[str, str], conversation: Conversation) -> None:
-    found = title_of(record)
+    found = records.title_of(record)
     if found:
         titles[found[0]] = found[1]
     if isinstance(kind, str) and kind not in records.BOOKKEEPING and kind not in records.CONVERSATION:
         conversation.unknown[kind] = conversation.unknown.get(kind, 0) + 1
 
 
-_TITLES = {
-    "custom-title": "customTitle",
-    "agent-name": "agentName",
-    "ai-title": "aiTitle",
-    "summary": "summary",
-    "last-prompt": "lastPrompt",
-}
+def human_blocks(content: list[Any], line: int, at: float | None) -> list[Block]:
+    """The blocks of a human turn; harness text between the prose is left out."""
+    blocks: list[Block] = []
+    for block in content:
+        if not isinstance(block, dict):
+            continue
+        kind = block.get("type")
+        if kind == "text" and isinstance(block.get("text"), str):
+            if block["text"].strip() and not records.is_noise(block["text"]):
+                blocks.append(Text(block["text"], line, at))
+        elif kind in ("image", "document"):
+            blocks.append(reference(block, line, at))
+    return blocks
 
 
-def title_of(record: Record) -> tuple[str, str] | None:
-    """(kind, text) when the record names the session."""
-    kind = record.get("type")
-    key = _TITLES.get(kind) if isinstance(kind, str) else None
-    text = record.get(key) if key else None
-    return (str(kind), text.strip()) if isinstance(text, str) and text.strip() else None
-
-
-def best_title(titles: dict[str, str]) -> str:
-    """The agent's own rule: a name the user gave, then an agent's, then a generated one, then a summary."""
-    for kind in ("custom-title", "agent-name", "ai-title", "summary"):
-        if kind in titles:
-            return titles[kind]
-    return ""
+def reference(block: Record, line: int, at: float | None) -> ImageRef | FileRef:
+    """An image or document block as a reference; its bytes stay in the store."""
+    source = block.get("source")
+    source = source if isinstance(source, dict) else {}
+    media = str(source.get("media_type", ""))
+    place = str(source.get("url") or source.get("file_id") or "inline")
+    data = source.get("data")
+    if block.get("type") == "document":
+        return FileRef(str(block.get("title") or place), media, line, at)
+    return ImageRef(media or "image/*", place, len(data) * 3 // 4 if isinstance(data, str) else 0, line, at)
 
 
 def _path(nodes: dict[str, _Node], leaf: str | None) -> set[str]:
@@ -207,7 +209,7 @@ def _emit(made: Builder, nodes: dict[str, _Node], chain: set[str]) -> None:
         cwd = record.get("cwd")
         made.cwd = cwd if isinstance(cwd, str) else made.cwd
         if what == "human":
-            made.user(records.human_blocks(content, node.line, at), line=node.line, at=at)
+            made.user(human_blocks(content, node.line, at), line=node.line, at=at)
         elif what == "results":
             _results(made, content, node.line, at)
         elif what == "summary":
@@ -251,4 +253,4 @@ def _answer(made: Builder, record: Record, content: list[Any], line: int, at: fl
         elif kind in ("tool_use", "server_tool_use"):
             made.call(str(block.get("id", "")), str(block.get("name", "")), block.get("input"), line=line, at=at)
         elif kind == "image":
-            made.attach(records.reference(block, line, at))
+            made.attach(reference(block, line, at))

@@ -11,14 +11,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents_registry.errors import UsageError
-from agents_registry.sessions import codex_inspect, codex_live, codex_read, jsonl
-from agents_registry.sessions import codex_records as records
-from agents_registry.sessions.neutral import Conversation, clean
+from agents_registry.sessions import codex_live, jsonl
 from agents_registry.sessions.paths import newest, placed, same_dir
+from agents_registry.sessions.plain import clean, one_line
 from agents_registry.sessions.port import Inspection, SessionInfo, Tail
+
+if TYPE_CHECKING:
+    from agents_registry.sessions.neutral import Conversation
 
 PREFIX = 4
 _TITLES_LOOKED_AT = 200
@@ -80,6 +82,8 @@ class CodexStore:
         return [i for i in looked(files[:_TITLES_LOOKED_AT]) if i.title.casefold() == wanted.casefold() or i.id.lower() == lowered]
 
     def read(self, info: SessionInfo, *, clip: int = 0) -> Conversation:
+        from agents_registry.sessions import codex_read
+
         home = info.store_root
 
         def finder(thread: str) -> Path | None:
@@ -92,9 +96,13 @@ class CodexStore:
         return conversation
 
     def inspect(self, path: Path) -> Inspection:
+        from agents_registry.sessions import codex_inspect
+
         return codex_inspect.inspect(path)
 
     def recognises(self, path: Path) -> bool:
+        from agents_registry.sessions import codex_records as records
+
         found = [record for _, record in jsonl.head(path)]
         return any(records.is_ours(record) for record in found)
 
@@ -139,6 +147,8 @@ class CodexStore:
         self, path: Path, stat: os.stat_result, root: Path, names: Mapping[str, str], live: frozenset[str]
     ) -> SessionInfo | None:
         """What head and tail say; None for a file without a thread, or one that cannot be read."""
+        from agents_registry.sessions import codex_records as records
+
         try:
             head = [record for _, record in jsonl.head(path)]
             if stat.st_size > jsonl.EDGE and not _first_prompt(head):
@@ -175,7 +185,7 @@ class CodexStore:
             agent=self.agent,
             id=session,
             cwd=cwds[-1] if cwds else "",
-            title=_one_line(title),
+            title=one_line(title),
             updated_at=stat.st_mtime,
             path=path,
             store_root=root,
@@ -227,6 +237,8 @@ def _names(root: Path) -> dict[str, str]:
 
 
 def _first_prompt(head: Sequence[Record]) -> str:
+    from agents_registry.sessions import codex_records as records
+
     later = ""
     for record in head:
         kind, payload = records.unwrap(record)
@@ -240,8 +252,3 @@ def _first_prompt(head: Sequence[Record]) -> str:
             text = records.message_text(payload)
             later = "" if records.is_injected(text) else text
     return later
-
-
-def _one_line(text: str, limit: int = 120) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

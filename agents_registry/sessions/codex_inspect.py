@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agents_registry.errors import NotFoundError
 from agents_registry.sessions import codex_records as records
+from agents_registry.sessions.codex_read import images
 from agents_registry.sessions.jsonl import JsonLines
 from agents_registry.sessions.port import Inspection
 
@@ -51,7 +52,7 @@ def inspect(path: Path) -> Inspection:
                 text = records.message_text(payload)
                 if payload.get("role") == "user":
                     cwd = cwd or records.context_cwd(text)
-                    if not records.is_injected(text) and (text.strip() or records.images(payload, 0, None)):
+                    if not records.is_injected(text) and (text.strip() or images(payload, 0, None)):
                         users["response"].add(text)
                 elif payload.get("role") == "assistant" and text.strip():
                     texts["response"].add(text)

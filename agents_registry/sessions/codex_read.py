@@ -15,7 +15,7 @@ from typing import Any
 from agents_registry.sessions import codex_records as records
 from agents_registry.sessions.handing import SUMMARY_MARK
 from agents_registry.sessions.jsonl import JsonLines
-from agents_registry.sessions.neutral import USER, Builder, Conversation, Text, clip, flat_text
+from agents_registry.sessions.neutral import USER, Builder, Conversation, FileRef, ImageRef, Text, clip, flat_text
 
 Record = dict[str, Any]
 _FORKS = 20
@@ -158,7 +158,7 @@ def _response(payload: Record, line: int, at: float | None, clip_to: int) -> _St
             if records.is_injected(text):
                 cwd = records.context_cwd(text)
                 return _Step("", "cwd", line, at, cwd) if cwd else None
-            return _Step("response", "user", line, at, text, {"images": records.images(payload, line, at)})
+            return _Step("response", "user", line, at, text, {"images": images(payload, line, at)})
         return _Step("response", "agent", line, at, text) if role == "assistant" else None
     if kind == "reasoning":
         text = flat_text(payload.get("summary")) or flat_text(payload.get("content"))
@@ -172,10 +172,37 @@ def _response(payload: Record, line: int, at: float | None, clip_to: int) -> _St
     return None
 
 
+def images(payload: Record, line: int, at: float | None) -> list[ImageRef | FileRef]:
+    """References to the images of a user message (as event, as item, or as response item)."""
+    found: list[ImageRef | FileRef] = []
+    for path in payload.get("local_images") or []:
+        if isinstance(path, str):
+            found.append(ImageRef("image/*", path, 0, line, at))
+    for address in payload.get("images") or []:
+        if isinstance(address, str):
+            found.append(_image(address, line, at))
+    content = payload.get("content")
+    for block in content if isinstance(content, list) else []:
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") in ("input_image", "image", "Image"):
+            found.append(_image(str(block.get("image_url", "")), line, at))
+        elif block.get("type") in ("local_image", "LocalImage"):
+            found.append(ImageRef("image/*", str(block.get("path", "")), 0, line, at))
+    return found
+
+
+def _image(address: str, line: int, at: float | None) -> ImageRef:
+    if address.startswith("data:"):
+        media, _, data = address[5:].partition(",")
+        return ImageRef(media.split(";")[0] or "image/*", "inline", len(data) * 3 // 4, line, at)
+    return ImageRef("image/*", address or "inline", 0, line, at)
+
+
 def _event(payload: Record, line: int, at: float | None, log: _Log, clip_to: int) -> _Step | None:
     kind = payload.get("type")
     if kind == "user_message":
-        return _Step("event", "user", line, at, str(payload.get("message", "")), {"images": records.images(payload, line, at)})
+        return _Step("event", "user", line, at, str(payload.get("message", "")), {"images": images(payload, line, at)})
     if kind == "agent_message":
         return _Step("event", "agent", line, at, str(payload.get("message", "")))
     if kind == "agent_reasoning":
@@ -197,7 +224,7 @@ def _event(payload: Record, line: int, at: float | None, log: _Log, clip_to: int
         return None
     what = item.get("type")
     if what == "UserMessage":
-        return _Step("item", "user", line, at, records.message_text(item), {"images": records.images(item, line, at)})
+        return _Step("item", "user", line, at, records.message_text(item), {"images": images(item, line, at)})
     if what == "AgentMessage":
         return _Step("item", "agent", line, at, records.message_text(item))
     if what == "Reasoning":

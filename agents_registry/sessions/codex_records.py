@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agents_registry.sessions.neutral import FileRef, ImageRef, flat_text
+from agents_registry.sessions.plain import flat_text
 from agents_registry.sessions.times import seconds
 
 Record = dict[str, Any]
@@ -134,33 +134,6 @@ def context_cwd(text: str) -> str:
     """The working directory that an injected environment context names, "" without one."""
     found = _CWD.search(text) if "<environment_context>" in text else None
     return (found.group(1) or found.group(2) or "").strip() if found else ""
-
-
-def images(payload: Record, line: int, at: float | None) -> list[ImageRef | FileRef]:
-    """References to the images of a user message (as event, as item, or as response item)."""
-    found: list[ImageRef | FileRef] = []
-    for path in payload.get("local_images") or []:
-        if isinstance(path, str):
-            found.append(ImageRef("image/*", path, 0, line, at))
-    for address in payload.get("images") or []:
-        if isinstance(address, str):
-            found.append(_image(address, line, at))
-    content = payload.get("content")
-    for block in content if isinstance(content, list) else []:
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") in ("input_image", "image", "Image"):
-            found.append(_image(str(block.get("image_url", "")), line, at))
-        elif block.get("type") in ("local_image", "LocalImage"):
-            found.append(ImageRef("image/*", str(block.get("path", "")), 0, line, at))
-    return found
-
-
-def _image(address: str, line: int, at: float | None) -> ImageRef:
-    if address.startswith("data:"):
-        media, _, data = address[5:].partition(",")
-        return ImageRef(media.split(";")[0] or "image/*", "inline", len(data) * 3 // 4, line, at)
-    return ImageRef("image/*", address or "inline", 0, line, at)
 
 
 def call_id(payload: Record) -> str:

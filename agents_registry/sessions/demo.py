@@ -8,20 +8,21 @@ assistant or thinking, or "tool" with {"id", "name", "input", "output", "error"}
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents_registry.errors import NotFoundError, RefusedError
 from agents_registry.sessions import jsonl
-from agents_registry.sessions.neutral import Builder, Conversation
 from agents_registry.sessions.paths import home, newest, same_dir
 from agents_registry.sessions.port import Inspection, SessionInfo, Tail
 from agents_registry.sessions.times import seconds
+
+if TYPE_CHECKING:
+    from agents_registry.sessions.neutral import Conversation
 
 PREFIX = 4
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -124,6 +125,8 @@ class DemoStore:
         return found or [info for info in self.list(root, cwd=cwd, limit=200) if wanted and info.title == wanted]
 
     def read(self, info: SessionInfo) -> Conversation:
+        from agents_registry.sessions.neutral import Builder
+
         lines = jsonl.JsonLines(info.path)
         made = Builder(self.agent, info.id)
         made.cwd = info.cwd
@@ -149,6 +152,8 @@ class DemoStore:
         return conversation
 
     def inspect(self, path: Path) -> Inspection:
+        import hashlib
+
         lines = jsonl.JsonLines(path)
         first: dict[str, Any] = {}
         users: list[str] = []

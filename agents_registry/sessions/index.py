@@ -12,18 +12,18 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents_registry.errors import BusyError, UsageError, VibeAroundError
 from agents_registry.sessions import catalog
-from agents_registry.sessions.neutral import Conversation, Text, ToolCall, clipped_results
 from agents_registry.sessions.paths import newest, same_dir
 from agents_registry.sessions.port import SessionInfo, SessionStore
-from agents_registry.sessions.vocabulary import command_of, touched_paths
-from agents_registry.sessions.words import indexable
+
+if TYPE_CHECKING:
+    from agents_registry.sessions.neutral import Conversation
 
 VERSION = "1"
 CHUNK = 200_000
@@ -46,8 +46,7 @@ create virtual table if not exists words using fts5(body, content='', tokenize="
 _COLUMNS = "row, path, id, agent, store_root, fingerprint, cwd, title, first_prompt, parent_id, aliases, cwds, updated_at, read"
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed:
+class Refreshed(NamedTuple):
     """What a refresh did, in sessions."""
 
     kept: int = 0
@@ -120,7 +119,7 @@ class SessionIndex:
         self, env: Mapping[str, str], *, agent: str | None = None, cwd: str | None = None, limit: int = 20
     ) -> list[SessionInfo]:
         """Sessions of one agent or all, newest first. Opens no file that did not change since it was last looked at."""
-        chosen = {agent: catalog.need(agent)} if agent is not None else catalog.stores()
+        chosen = {agent: catalog.need(agent)} if agent is not None else catalog.stores_here(env)
         found: list[SessionInfo] = []
         fresh: list[tuple[SessionInfo, str]] = []
         for one in chosen.values():
@@ -180,7 +179,7 @@ class SessionIndex:
 
         A session that cannot be read is counted and left for the next time; a store that cannot be listed keeps its rows.
         """
-        chosen = {agent: catalog.need(agent)} if agent is not None else catalog.stores()
+        chosen = {agent: catalog.need(agent)} if agent is not None else catalog.stores_here(env)
         kept = read = gone = failed = 0
         for one in chosen.values():
             for root in dict.fromkeys(one.roots(env)):
@@ -209,6 +208,9 @@ class SessionIndex:
             yield looked, fingerprint, row is None or row.read != fingerprint
 
     def _read(self, one: SessionStore, info: SessionInfo, fingerprint: str) -> bool:
+        from agents_registry.sessions.neutral import clipped_results
+        from agents_registry.sessions.words import indexable
+
         try:
             with clipped_results(_RESULT):
                 conversation = one.read(info)
@@ -250,6 +252,8 @@ class SessionIndex:
         return len(gone)
 
     def _drop_documents(self, row: int) -> None:
+        from agents_registry.sessions.words import indexable
+
         # An index without content of its own must be told what it is to forget.
         for number, body in self.db.execute("select id, body from documents where row = ?", (row,)).fetchall():
             self.db.execute("insert into words(words, rowid, body) values('delete', ?, ?)", (number, indexable(body)))
@@ -260,8 +264,7 @@ class SessionIndex:
         return {(row[1], row[2]): _Row.of(row) for row in rows}
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     row: int
     fingerprint: str
     read: str
@@ -316,6 +319,9 @@ def _bodies(info: SessionInfo, conversation: Conversation) -> Iterator[str]:
 
 def _pieces(info: SessionInfo, conversation: Conversation) -> Iterable[str]:
     """Title, prose, and what tools were asked to do; not what they answered."""
+    from agents_registry.sessions.neutral import Text, ToolCall
+    from agents_registry.sessions.vocabulary import command_of, touched_paths
+
     yield conversation.title or info.title
     if conversation.compaction is not None:
         yield conversation.compaction.summary

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from agents_registry.sessions.plain import clean as clean
+from agents_registry.sessions.plain import flat_text as flat_text
 from agents_registry.sessions.port import Skipped
 from agents_registry.sessions.vocabulary import Tool, classify
 
@@ -181,17 +183,6 @@ class Conversation:
             yield current
 
 
-def clean(text: str) -> str:
-    """The text with lone surrogates replaced, so that it can always be encoded."""
-    if text.isascii():
-        return text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
 _clip: ContextVar[int] = ContextVar("clip_results", default=0)
 
 
@@ -304,24 +295,6 @@ def as_object(arguments: Any) -> dict[str, Any]:
             return {"raw": arguments}
         return value if isinstance(value, dict) else {"raw": arguments}
     return {} if arguments is None else {"raw": arguments}
-
-
-def flat_text(content: Any, depth: int = 0) -> str:
-    """The text of a content value as the agents write it: a string, a list of blocks, or an object that holds one."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if depth > 8:
-        return "[nested data]"
-    if isinstance(content, list):
-        return "\n".join(part for part in (flat_text(item, depth + 1) for item in content) if part)
-    if isinstance(content, dict):
-        for key in ("text", "content", "output"):
-            if key in content:
-                return flat_text(content[key], depth + 1)
-        return f"[{content.get('type', 'data')}]"
-    return str(content)
 
 
 _DEPTH = 60

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,22 @@ def test_another_agents_file_is_refused_when_read_as_codex(env: dict[str, str]) 
     with pytest.raises(NotFoundError, match="no session of codex"):
         catalog.inspect(path, "codex")
     assert catalog.recognise(path) == "claude"
+
+
+def test_every_store_that_may_be_left_out_unloaded_lies_where_the_catalog_thinks(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+    for agent, (places, _) in catalog._PLACES.items():
+        if agent in catalog._NEAR:
+            continue  # they lie in projects
+        for root in catalog.need(agent).roots(env):
+            assert any(root.is_relative_to(tmp_path / place) or (tmp_path / place).is_relative_to(root) for place in places), (agent, root)
+
+
+def test_an_agent_that_was_never_used_here_is_not_loaded_for_a_list(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    script = (
+        "import sys; from agents_registry.sessions import catalog; catalog.list_sessions({'HOME': sys.argv[1]});"
+        "print([m for m in ('gemini', 'claude', 'kimi') if f'agents_registry.sessions.{m}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.strip() == "['claude']"
