@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from agents_registry.sessions.neutral import FileRef, ImageRef, Text, Thinking, ToolResult, flat_text
 from agents_registry.sessions.steps import Call, Part
+
+_SHELL = "run_shell_command"
+_EXIT = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 
 
 def parts_of(content: Any, line: int = 0, at: float | None = None) -> list[Part]:
@@ -49,4 +53,6 @@ def result_of(response: dict[str, Any], line: int = 0, at: float | None = None) 
     given = response.get("response")
     failed = isinstance(given, dict) and "error" in given and "output" not in given
     text = flat_text(given["error"]) if failed and isinstance(given, dict) else flat_text(given)
+    # A command that failed is a call that went well; only the last lines of its output tell.
+    failed = failed or (response.get("name") == _SHELL and _EXIT.search(text[-400:]) is not None)
     return ToolResult(str(response.get("id") or ""), text, failed, 0, line, at)

@@ -22,7 +22,10 @@ from agents_registry.sessions.places import named
 from agents_registry.sessions.steps import Call, Kind, Step
 from agents_registry.sessions.times import seconds
 
-_WIRE = ("context.", "turn.", "config.", "tools.", "llm.", "usage.", "permission.", "plan_mode.", "full_compaction.")
+_WIRE = (
+    *("context.", "turn.", "config.", "tools.", "llm.", "usage.", "permission.", "plan_mode.", "full_compaction."),
+    *("runtime.", "profile.", "agent.", "plugin.", "token_counting.", "prompt.", "goal.", "task.", "skill.", "mcp."),
+)
 _MACHINE = ("<system>", "<system-reminder>")
 _COMPACTED = "<system>Previous context has been compacted"
 
@@ -136,6 +139,11 @@ def _wire(line: int, record: Record, kind: str, meta: Meta) -> Iterator[Step]:
         meta.model = text_of(record, "modelAlias") or meta.model
         if meta.model or meta.cwd:
             yield Step(Kind.NOTE, [], line, at, cwd=text_of(record, "cwd"), model=meta.model)
+    elif kind in ("llm.request", "usage.record", "profile.bind"):
+        model = text_of(record, "modelAlias") or text_of(record, "model")
+        if model and model != meta.model:
+            meta.model = model
+            yield Step(Kind.NOTE, [], line, at, model=model)
     elif kind == "context.append_message":
         if (step := _message(object_of(record, "message"), line, at)) is not None:
             yield step

@@ -163,3 +163,19 @@ def test_the_runtime_directory_goes_before_the_home_of_qwen() -> None:
     assert STORE.roots({"HOME": "/h"}) == [Path("/h/.qwen")]
     assert STORE.roots({"HOME": "/h", "QWEN_HOME": "~/q"}) == [Path("/h/q")]
     assert STORE.roots({"HOME": "/h", "QWEN_HOME": "/q", "QWEN_RUNTIME_DIR": "/r"}) == [Path("/r")]
+
+
+def test_a_command_that_failed_is_an_error_though_the_call_went_well(tmp_path: Path) -> None:
+    def shell(name: str, code: int) -> dict[str, Any]:
+        output = f"Command: x\nOutput: y\nError: (none)\nExit Code: {code}\nSignal: 0"
+        return {"functionResponse": {"id": name, "name": "run_shell_command", "response": {"output": output}}}
+
+    path = write(
+        tmp_path,
+        record("1", None, "user", "run"),
+        record("2", "1", "assistant", call("a"), call("b")),
+        record("3", "2", "tool_result", shell("a", 0)),
+        record("4", "3", "tool_result", shell("b", 2)),
+    )
+    conversation = STORE.read(info("qwen-code", path, tmp_path, SID))
+    assert {name: block.is_error for name, block in conversation.results().items()} == {"a": False, "b": True}
