@@ -66,9 +66,13 @@ def start(data_dir: Path) -> dict[str, Any]:
     limit = time.monotonic() + _UP_S
     while True:
         try:
-            return _status(max(1.0, limit - time.monotonic()))
+            status = _status(max(1.0, limit - time.monotonic()))
         except NotRunningError:
             pass
+        else:
+            if child is not None and status["pid"] != child.pid:
+                _withdraw(child)
+            return status
         if child is not None and child.poll() is not None:
             if paths.lock_holder(data_dir) is None:
                 _explain(log, seen, child.returncode)
@@ -86,6 +90,18 @@ def _detached(data_dir: Path) -> Popen[bytes]:
     env = {**os.environ, "VIBEAROUND_DATA_DIR": str(data_dir)}
     quiet = subprocess.DEVNULL
     return subprocess.Popen(argv, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=env, start_new_session=True)
+
+
+def _withdraw(child: Popen[bytes]) -> None:
+    """Another `va up` was faster; ours must not come up later, when that one has been stopped."""
+    import subprocess
+
+    child.terminate()
+    try:
+        child.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _explain(log: Path, seen: int, code: int) -> None:
@@ -107,9 +123,8 @@ def _explain(log: Path, seen: int, code: int) -> None:
 def down(as_json: bool) -> None:
     """Stop VibeAround and all agents that it hosts. The conversations stay."""
     data_dir = paths.data_dir()
-    try:
-        info = paths.read_run(data_dir)
-    except NotRunningError:
+    info = _running(data_dir)
+    if info is None:
         _end_recorded(data_dir, as_json)
         return
     stop(data_dir)
@@ -117,6 +132,24 @@ def down(as_json: bool) -> None:
         emit_json({"stopped": True, "pid": info.pid, "ended": []})
     else:
         emit(f"Stopped (pid {info.pid}).")
+
+
+def _running(data_dir: Path) -> paths.RunInfo | None:
+    """The supervisor, also one that is just starting or ending: it holds the lock, and is waited for."""
+    limit = time.monotonic() + _UP_S
+    while True:
+        try:
+            return paths.read_run(data_dir)
+        except NotRunningError:
+            holder = paths.lock_holder(data_dir)
+            if holder is None:
+                return None
+            if time.monotonic() >= limit:
+                raise BusyError(
+                    f"A supervisor (pid {holder}) holds {data_dir} and does not say how to reach it.",
+                    hint=f"Look at its log, or end it: kill {holder}",
+                ) from None
+        time.sleep(0.1)
 
 
 def stop(data_dir: Path) -> None:
