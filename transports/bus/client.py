@@ -168,6 +168,7 @@ class BusClient:
 
     def _run(self) -> None:
         backoff = _BACKOFF_S[0]
+        self._outbox.owner = threading.get_ident()
         while not self._closing:
             state = "down"
             try:
@@ -204,7 +205,7 @@ class BusClient:
                 wait = next_tick - time.monotonic()
                 if self._outgoing.frames:
                     wait = min(wait, 0.005)
-                ready = dict(poller.poll(max(0, int(wait * 1000) + 1)))
+                ready = dict(poller.poll(0 if self._outbox.items else max(0, int(wait * 1000) + 1)))
                 if self._outbox.fd in ready:
                     self._outbox.begin()
                 self._drain(dealer)
@@ -214,6 +215,7 @@ class BusClient:
                 if dealer.socket in ready:
                     liveness.heard = True
                     self._take_all(dealer)
+                    self._drain(dealer)
                 elif dealer.monitor in ready and (broken := dealer.broken()) is not None:
                     self._take_all(dealer)
                     raise broken
@@ -237,8 +239,6 @@ class BusClient:
                 self._handed_over -= len(header) + len(body)
             if outgoing.frames or not dealer.send(header, body):
                 outgoing.add(header, body, preview)
-        if items:
-            self._outbox.wake()
 
     def _take_all(self, dealer: Dealer) -> None:
         for _ in range(256):

@@ -207,9 +207,10 @@ class Endpoint:
         by_fd = {extra.fileno(): extra for extra in self._extras}
         for fd in by_fd:
             poller.register(fd, zmq.POLLIN)
+        self._outbox.owner = threading.get_ident()
         while not self._stopping:
             try:
-                ready = dict(poller.poll(self._timeout_ms()))
+                ready = dict(poller.poll(0 if self._outbox.items else self._timeout_ms()))
                 if self._zap in ready:
                     self._judge()
                 if self._outbox.fd in ready:
@@ -217,6 +218,7 @@ class Endpoint:
                 self._drain_outbox()
                 if self._router in ready:
                     self._read()
+                    self._drain_outbox()
                 if self._monitor in ready:
                     self._notice()
                 if self._slow:
@@ -231,7 +233,6 @@ class Endpoint:
             except Exception:  # noqa: BLE001 - the io thread is everybody's: a defect costs one round, not the bus
                 _log.exception("a round of the bus's io thread failed")
                 self._counts["io_failures"] += 1
-                self._outbox.wake()
         self._shut()
 
     def _timeout_ms(self) -> int | None:
@@ -269,8 +270,6 @@ class Endpoint:
             with connection.lock:
                 connection.handed_over -= len(header) + len(body)
             self._transmit(connection, header, body, preview)
-        if items:
-            self._outbox.wake()
 
     def _judge(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
+from threading import get_ident
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -23,6 +24,8 @@ class Outbox(Generic[T]):
         self.items: deque[T] = deque()
         self._armed = False
         self._closed = False
+        self.owner = 0
+        """Ident of the io thread, which looks at `items` before it waits and so need not wake itself."""
         self._eventfd = sys.platform == "linux"
         if sys.platform == "linux":
             self.fd = self._write_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -34,7 +37,7 @@ class Outbox(Generic[T]):
     def put(self, item: T) -> None:
         """Never blocks. After `close` the item is kept but nobody is woken."""
         self.items.append(item)
-        if not self._armed:  # one system call per burst, not per item
+        if not self._armed and get_ident() != self.owner:  # one system call per burst, not per item
             self._armed = True
             self.wake()
 

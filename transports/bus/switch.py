@@ -41,7 +41,7 @@ class Switch:
         delivery = Delivery(address, message, sender, corr, peer)
         for _ in range(8):  # a sleeper can wake and sleep again between look-up and put; eight times in a row is a defect
             receiver = self._receivers.get(address)
-            if receiver is None:
+            if receiver is None and corr >= 0:  # nobody is woken for an answer: who asked is no more
                 receiver = self._activate(address)
             if receiver is None:
                 if self._forward is not None and self._forward(delivery):

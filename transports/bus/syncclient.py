@@ -112,8 +112,7 @@ class SyncClient:
         ready = dict(self._poller.poll(max(0, int(wait * 1000 + 0.999))))
         if self._dealer.socket in ready:
             self._heard = time.monotonic()
-            while self._take():
-                pass
+            self._take()
             return True
         if self._dealer.monitor in ready and (broken := self._dealer.broken()) is not None:
             while self._take():  # what it said before it went

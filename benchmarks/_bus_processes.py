@@ -1,0 +1,141 @@
+"""The processes behind the bus's rows, each `python -m benchmarks._bus_processes WHAT PATH`; they end with their stdin.
+
+    raw-router, raw-worker      the floor: sockets, a poll and a drain, nothing else
+    supervisor, worker          ours: endpoint, switch, a pooled actor that asks a worker and passes its answer on
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+SECRET = b"b" * 32
+WORKER = "reader/1"
+
+
+def _ended() -> Any:
+    """A descriptor that is readable when our parent has ended or wants us to."""
+    return sys.stdin.buffer.fileno()
+
+
+def _ready() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+
+
+def raw_router(path: str, journal: str = "") -> None:
+    """Passes what clients send to the worker and back; with `journal`, after one committed row each."""
+    database = None
+    if journal:
+        database = sqlite3.connect(journal, isolation_level=None)
+        database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE IF NOT EXISTS t(body BLOB)")
+    context = zmq.Context()
+    router = context.socket(zmq.ROUTER)
+    router.bind(f"ipc://{path}")
+    _ready()
+    poller = zmq.Poller()
+    poller.register(router, zmq.POLLIN)
+    poller.register(_ended(), zmq.POLLIN)
+    worker = b""
+    while True:
+        ready = dict(poller.poll())
+        if _ended() in ready:
+            break
+        while True:
+            try:
+                frames = router.recv_multipart(zmq.DONTWAIT)
+            except zmq.Again:
+                break
+            if frames[1] == b"worker":
+                worker = frames[0]
+            elif frames[0] == worker:
+                router.send_multipart(frames[1:])
+            elif database is not None:
+                database.execute("INSERT INTO t VALUES (?)", (frames[-1],))
+                router.send_multipart(frames)
+            else:
+                router.send_multipart([worker, *frames])
+    context.destroy(linger=0)
+
+
+def raw_worker(path: str) -> None:
+    context = zmq.Context()
+    dealer = context.socket(zmq.DEALER)
+    dealer.connect(f"ipc://{path}")
+    dealer.send_multipart([b"worker", b""])
+    _ready()
+    poller = zmq.Poller()
+    poller.register(dealer, zmq.POLLIN)
+    poller.register(_ended(), zmq.POLLIN)
+    while _ended() not in dict(poller.poll()):
+        while True:
+            try:
+                frames = dealer.recv_multipart(zmq.DONTWAIT)
+            except zmq.Again:
+                break
+            dealer.send_multipart(frames)
+    context.destroy(linger=0)
+
+
+def supervisor(path: str, journal: str = "") -> None:
+    from actors.clock import SystemClock
+    from actors.mailbox import Mailbox
+    from actors.pooled import Pool, actor_receiver, start_logic
+    from transports.bus.access import Access
+    from transports.bus.api import Delivery
+    from transports.bus.endpoint import Endpoint
+    from transports.bus.messages import Record, Recorded
+    from transports.bus.switch import Switch
+
+    switch, clock, pool = Switch(), SystemClock(), Pool(4)
+
+    class Asker(Mailbox):
+        def handle(self, delivery: Delivery) -> None:
+            if isinstance(delivery.message, Record):
+                key = delivery.message.token
+                row = Record([["inbox", "bench", key, delivery.message.ops[0]]], token=key)
+                self.ask("journal", row, lambda answer: self.reply(delivery, Recorded(key, [])))
+            else:
+                self.ask(WORKER, delivery.message, lambda answer: self.reply(delivery, answer))
+
+    def wake(address: str) -> Any:
+        logic = Asker(address, switch, clock)
+        return actor_receiver(start_logic(pool, address, logic.receive, bus=switch))
+
+    switch.register_prefix("route/", wake)
+    endpoint = Endpoint(
+        Path(path), switch, clock=clock,
+        access=Access(policy=lambda *_: None, secret_hash=lambda *_: hashlib.sha256(SECRET).hexdigest()),
+        bind_names=lambda peer, hello: [peer.name] if peer.name else [], on_gone=lambda *_: None,
+    )  # fmt: skip
+    endpoint.start()
+    _ready()
+    while sys.stdin.buffer.read(1):
+        pass
+    endpoint.close()
+
+
+def worker(path: str) -> None:
+    from transports.bus.client import BusClient
+
+    up = threading.Event()
+    client = BusClient(
+        Path(path), kind="reader", name=WORKER, secret=SECRET,
+        on_message=lambda delivery: client.reply(delivery, delivery.message),
+        on_state=lambda state: up.set(),
+    )  # fmt: skip
+    up.wait(10)
+    _ready()
+    while sys.stdin.buffer.read(1):
+        pass
+    client.close()
+
+
+if __name__ == "__main__":
+    {"raw-router": raw_router, "raw-worker": raw_worker, "supervisor": supervisor, "worker": worker}[sys.argv[1]](*sys.argv[2:])
