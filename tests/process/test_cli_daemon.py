@@ -33,6 +33,7 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
     assert not wait_gone(marked(f"VIBEAROUND_DATA_DIR={tmp_path / 'data'}"))
 
 
+@pytest.mark.requires("H7.up-down")
 def test_up_starts_once_and_down_leaves_nothing(env: dict[str, str], tmp_path: Path) -> None:
     first = va(env, "up")
     assert (first.returncode, "is running (pid" in first.stdout) == (0, True), first.stderr
@@ -61,6 +62,7 @@ def test_up_tells_why_the_supervisor_ended_at_once(env: dict[str, str], tmp_path
     assert "Traceback" not in failed.stderr
 
 
+@pytest.mark.requires("H7.down-without-supervisor")
 def test_down_ends_the_hosts_of_a_supervisor_that_was_killed(env: dict[str, str], tmp_path: Path) -> None:
     assert va(env, "up").returncode == 0
     assert va(env, "chat", "send", "hello", cwd=tmp_path).returncode == 0
@@ -73,6 +75,7 @@ def test_down_ends_the_hosts_of_a_supervisor_that_was_killed(env: dict[str, str]
     assert "Ended the demo host" in ended.stdout
 
 
+@pytest.mark.requires("H7.demo")
 def test_the_demo_plays_the_whole_handover_and_leaves_nothing_behind(env: dict[str, str], tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -126,6 +129,7 @@ class Typist:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
+@pytest.mark.requires("H5.repl")
 def test_a_conversation_at_the_terminal_streams_asks_stops_and_leaves(tmp_path: Path) -> None:
     with Daemon(tmp_path / "va", plain_env(tmp_path), agents__default="demo") as daemon:
         person = Typist([str(VA), "chat", "repl", "--chat", "r"], tmp_path, {**daemon.env, "TERM": "dumb"})

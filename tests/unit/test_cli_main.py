@@ -105,6 +105,7 @@ def test_va_down_without_a_supervisor_has_nothing_to_do(capsys: Any) -> None:
     assert "Nothing is running" in capsys.readouterr().out
 
 
+@pytest.mark.requires("H7.newcomer")
 def test_va_alone_says_what_a_newcomer_needs_next(capsys: Any) -> None:
     assert run([]) == 0
     shown = capsys.readouterr().out
@@ -179,6 +180,7 @@ def test_the_data_directory_can_be_named_on_the_command_line(tmp_path: Path, cap
     assert str(tmp_path / "other") in capsys.readouterr().err
 
 
+@pytest.mark.requires("H7.completion")
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_a_completion_script(shell: str, capsys: Any) -> None:
     assert run(["completion", shell]) == 0

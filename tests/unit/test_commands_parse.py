@@ -12,6 +12,7 @@ from actors.commands.table import COMMANDS
 from transports.codes import CODE_LETTERS
 
 
+@pytest.mark.requires("H6.grammar")
 @pytest.mark.parametrize(
     "text",
     [
@@ -23,6 +24,7 @@ def test_text_that_is_no_command_word_is_a_prompt_unchanged(text: str) -> None:
     assert parse(text) == Prompt(text)
 
 
+@pytest.mark.requires("H6.prefixes")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -62,6 +64,7 @@ def test_commands_are_read_in_all_their_forms(text: str, expected: Command) -> N
     assert parse(text) == expected
 
 
+@pytest.mark.requires("H6.unknown")
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [("/statsu", "status"), ("/pikcup", "pickup"), ("/hand", "handover"), ("/ses", "session"), ("/xyzzy", ""), ("/va stauts", "status")],
