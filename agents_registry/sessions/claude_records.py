@@ -77,7 +77,10 @@ def user_kind(record: Record, content: list[Any]) -> UserKind:
     """What a user record is. `summary` is the text that stands for a compacted conversation."""
     if record.get("isCompactSummary"):
         return "summary"
-    if any(isinstance(block, dict) and block.get("type") == "tool_result" for block in content):
+    first = content[0] if content else None
+    if first.__class__ is dict and first.get("type") == "tool_result":
+        return "results"
+    if len(content) > 1 and any(isinstance(block, dict) and block.get("type") == "tool_result" for block in content):
         return "results"
     if record.get("isMeta") or record.get("isVisibleInTranscriptOnly") or record.get("promptSource") == "system":
         return "noise"

@@ -9,120 +9,192 @@ compaction begins a new root, whose summary stands for what was before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agents_registry.sessions import claude_records as records
 from agents_registry.sessions.jsonl import JsonLines
-from agents_registry.sessions.neutral import Block, Builder, Conversation, FileRef, ImageRef, Text, flat_text
+from agents_registry.sessions.neutral import (
+    USER,
+    Block,
+    Builder,
+    Compaction,
+    Conversation,
+    FileRef,
+    ImageRef,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    clip_setting,
+    flat_text,
+)
 from agents_registry.sessions.neutral import clip as clip_text
+from agents_registry.sessions.plain import clean
 
 Record = dict[str, Any]
 
 
-@dataclass(slots=True)
 class _Node:
-    line: int
-    parent: str | None
-    record: Record
-    """Only what a turn needs is kept of it (`_slim`)."""
+    """What a turn needs of one record; the rest of the record is let go at once, which bounds memory."""
+
+    __slots__ = ("blocks", "cwd", "line", "message", "model", "parent", "what")
+
+    def __init__(self, line: int, parent: str | None, what: str) -> None:
+        self.line = line
+        self.parent = parent
+        self.what = what
+        """"" for a record that is only a link, "assistant", or the kind of a user record (`records.UserKind`)."""
+        self.message = ""
+        self.model = ""
+        self.cwd = ""
+        self.blocks: list[Block] = []
+
+
+class _Reading:
+    """One pass over a transcript."""
+
+    def __init__(self, lines: JsonLines, conversation: Conversation, clip: int) -> None:
+        self.lines, self.conversation, self.clip = lines, conversation, clip
+        self.nodes: dict[str, _Node] = {}
+        self.leaf: str | None = None
+        self.titles: dict[str, str] = {}
+        self.broken = 0
+        self._strings: dict[str, str] = {}  # the same few directories and models stand in every record
+
+    def run(self, sidechains: bool) -> None:
+        nodes, lines = self.nodes, self.lines
+        for number, record in lines:
+            kind = record.get("type")
+            uuid = record.get("uuid")
+            spoken = kind in records.CONVERSATION
+            if spoken:
+                if record.get("message").__class__ is not dict:
+                    lines.note(number, "a message that is no object")
+                    self.broken += 1
+                    continue
+                if record.get("isSidechain") and not sidechains:
+                    continue
+                if uuid.__class__ is not str:
+                    uuid = f"line {number}"  # fixtures of other tools and very old versions: taken in file order
+            elif uuid.__class__ is not str:
+                self._bookkeeping(record, kind)
+                continue
+            if uuid in nodes:
+                lines.note(number, "a copy of an earlier record")
+                continue
+            parent = record.get("parentUuid", self.leaf)
+            if spoken:
+                nodes[uuid] = self._spoken(number, parent, str(kind), record)
+                self.leaf = uuid
+            else:
+                nodes[uuid] = _Node(number, parent, "")
+                self._unknown(kind)
+
+    def _spoken(self, number: int, parent: str | None, kind: str, record: Record) -> _Node:
+        content = record["message"].get("content")
+        if content.__class__ is str:
+            content = [{"type": "text", "text": content}]
+        elif content.__class__ is not list:
+            content = []
+        at = records.when(record)
+        if kind == "assistant":
+            node = _Node(number, parent, kind)
+            message = record["message"]
+            node.message = records.message_id(record)
+            if records.is_model_text(record):
+                self._answer(node, content, number, at)
+            model = message.get("model")
+            if model.__class__ is str and model != "<synthetic>":
+                node.model = self._same(model)
+        else:
+            what = records.user_kind(record, content)
+            node = _Node(number, parent, what)
+            if what == "results":
+                self._results(node, content, number, at)
+            elif what == "human":
+                node.blocks = human_blocks(content, number, at)
+            elif what == "summary":
+                node.blocks = [Text(clean(records.prose(content)), number, at)]
+        self._where(node, record)
+        return node
+
+    def _where(self, node: _Node, record: Record) -> None:
+        made = self.conversation
+        cwd = record.get("cwd")
+        if cwd.__class__ is str and cwd:
+            node.cwd = made.last_cwd = self._same(cwd)
+            made.cwd = made.cwd or node.cwd
+        branch = record.get("gitBranch")
+        if branch.__class__ is str and branch:
+            made.branch = branch
+        origin = record.get("forkedFrom")
+        if isinstance(origin, dict) and not made.parent_id:
+            made.parent_id = str(origin.get("sessionId", ""))
+
+    def _answer(self, node: _Node, content: list[Any], line: int, at: float | None) -> None:
+        for block in content:
+            if not isinstance(block, dict):
+                continue
+            kind = block.get("type")
+            if kind == "text":
+                text = block.get("text")
+                if isinstance(text, str) and text.strip() and text != "No response requested.":
+                    node.blocks.append(Text(clean(text), line, at))
+            elif kind == "thinking":
+                text = block.get("thinking")
+                if isinstance(text, str) and text.strip():
+                    node.blocks.append(Thinking(clean(text), line, at))
+            elif kind in ("tool_use", "server_tool_use"):
+                made = self._builder_call(block, line, at)
+                node.blocks.append(made)
+            elif kind == "image":
+                node.blocks.append(reference(block, line, at))
+
+    def _builder_call(self, block: Record, line: int, at: float | None) -> ToolCall:
+        return ToolCall.of("claude", str(block.get("id", "")), str(block.get("name", "")), block.get("input"), self.clip, line, at)
+
+    def _results(self, node: _Node, content: list[Any], line: int, at: float | None) -> None:
+        for block in content:
+            if isinstance(block, dict) and block.get("type") == "tool_result":
+                inner = block.get("content")
+                text = inner if inner.__class__ is str else flat_text(inner)
+                kept, omitted = clip_text(clean(text), self.clip)
+                call = clean(str(block.get("tool_use_id", "")))
+                node.blocks.append(ToolResult(call, kept, bool(block.get("is_error")), omitted, line, at))
+
+    def _bookkeeping(self, record: Record, kind: object) -> None:
+        found = records.title_of(record)
+        if found:
+            self.titles[found[0]] = found[1]
+        self._unknown(kind)
+
+    def _unknown(self, kind: object) -> None:
+        if isinstance(kind, str) and kind not in records.BOOKKEEPING and kind not in records.CONVERSATION:
+            self.conversation.unknown[kind] = self.conversation.unknown.get(kind, 0) + 1
+
+    def _same(self, text: str) -> str:
+        return self._strings.setdefault(text, text)
 
 
 def read(path: Path, session_id: str, *, clip: int = 0, sidechains: bool = False) -> Conversation:
     """The conversation of one transcript. `clip` bounds the characters kept of each tool result while reading.
 
-    `sidechains` takes the records of sub-agents too, as a sub-agent's own file needs it. One pass over the file; memory holds the conversation's records, not progress, snapshots and wire logs. Raises
-    OSError when the file cannot be read; damaged records are counted in the conversation.
+    `sidechains` takes the records of sub-agents too, as a sub-agent's own file needs it. One pass over the file;
+    memory holds what turns need, not progress, snapshots and wire logs. Raises OSError when the file cannot be read;
+    damaged records are counted in the conversation.
     """
     lines = JsonLines(path)
-    nodes: dict[str, _Node] = {}
-    leaf: str | None = None
     made = Builder("claude", session_id)
     conversation = made.conversation
-    titles: dict[str, str] = {}
-    broken = 0
-    for number, record in lines:
-        kind = record.get("type")
-        uuid = record.get("uuid")
-        if kind in records.CONVERSATION and not isinstance(record.get("message"), dict):
-            lines.note(number, "a message that is no object")
-            broken += 1
-            continue
-        if not isinstance(uuid, str):
-            if kind in records.CONVERSATION:
-                uuid = f"line {number}"  # fixtures of other tools and very old versions: taken in file order
-            else:
-                _bookkeeping(record, kind, titles, conversation)
-                continue
-        if record.get("isSidechain") and kind in records.CONVERSATION and not sidechains:
-            continue
-        if uuid in nodes:
-            lines.note(number, "a copy of an earlier record")
-            continue
-        parent = record.get("parentUuid")
-        if "parentUuid" not in record:
-            parent = leaf
-        nodes[uuid] = _Node(number, parent if isinstance(parent, str) else None, _slim(record, kind, clip))
-        if kind in records.CONVERSATION:
-            leaf = uuid
-            cwd = record.get("cwd")
-            if isinstance(cwd, str) and cwd:
-                conversation.cwd = conversation.cwd or cwd
-                conversation.last_cwd = cwd
-            branch = record.get("gitBranch")
-            if isinstance(branch, str) and branch:
-                conversation.branch = branch
-            origin = record.get("forkedFrom")
-            if isinstance(origin, dict) and not conversation.parent_id:
-                conversation.parent_id = str(origin.get("sessionId", ""))
-        elif isinstance(kind, str) and kind not in records.BOOKKEEPING:
-            conversation.unknown[kind] = conversation.unknown.get(kind, 0) + 1
-    chain = _path(nodes, leaf)
-    _emit(made, nodes, chain)
-    conversation.title = records.best_title(titles)
+    reading = _Reading(lines, conversation, clip or clip_setting())
+    reading.run(sidechains)
+    _emit(made, reading.nodes, _path(reading.nodes, reading.leaf))
+    conversation.title = records.best_title(reading.titles)
     conversation.path = path
     conversation.skipped = tuple(lines.skipped)
-    conversation.skipped_count = lines.malformed + lines.non_object + broken
+    conversation.skipped_count = lines.malformed + lines.non_object + reading.broken
     return made.done()
-
-
-def _slim(record: Record, kind: object, clip: int) -> Record:
-    """The record without what no turn needs (a structured twin of each result, usage, wire data), results clipped."""
-    if kind not in records.CONVERSATION:
-        return {"type": kind, "subtype": record.get("subtype")}
-    record.pop("toolUseResult", None)
-    message = record.get("message")
-    if isinstance(message, dict):
-        message.pop("usage", None)
-        content = message.get("content")
-        if isinstance(content, list):
-            for block in content:
-                if isinstance(block, dict):
-                    _lighten(block, clip)
-    return record
-
-
-def _lighten(block: Record, clip: int) -> None:
-    kind = block.get("type")
-    if kind == "tool_result":
-        text = flat_text(block.get("content"))
-        block["content"] = text if not clip else clip_text(text, clip)[0]
-    elif kind in ("image", "document") and isinstance(block.get("source"), dict):
-        data = block["source"].get("data")
-        if isinstance(data, str):
-            block["source"]["data"] = ""
-            block["source"]["url"] = block["source"].get("url") or "inline"
-    elif kind == "thinking":
-        block.pop("signature", None)
-
-
-def _bookkeeping(record: Record, kind: object, titles: dict[str, str], conversation: Conversation) -> None:
-    found = records.title_of(record)
-    if found:
-        titles[found[0]] = found[1]
-    if isinstance(kind, str) and kind not in records.BOOKKEEPING and kind not in records.CONVERSATION:
-        conversation.unknown[kind] = conversation.unknown.get(kind, 0) + 1
 
 
 def human_blocks(content: list[Any], line: int, at: float | None) -> list[Block]:
@@ -155,102 +227,51 @@ def reference(block: Record, line: int, at: float | None) -> ImageRef | FileRef:
 def _path(nodes: dict[str, _Node], leaf: str | None) -> set[str]:
     """Uuids on the live path, with the side records of its messages and the results of its calls."""
     order = list(nodes)
-    place = {uuid: index for index, uuid in enumerate(order)}
     chain: set[str] = set()
     at = leaf
     while at is not None and at not in chain:
         chain.add(at)
         parent = nodes[at].parent
         if parent is not None and parent not in nodes:
-            parent = _before(order, nodes, place[at])
+            parent = _before(order, nodes, at)
         at = parent
-    messages = {records.message_id(nodes[u].record) for u in chain if nodes[u].record.get("type") == "assistant"} - {""}
-    first = min((place[uuid] for uuid in chain), default=0)
-    for uuid in order[first:]:
-        record = nodes[uuid].record
-        if record.get("type") == "assistant" and uuid not in chain and records.message_id(record) in messages:
+    if len(chain) == len(nodes):
+        return chain
+    messages = {nodes[uuid].message for uuid in chain} - {""}
+    for uuid, node in nodes.items():
+        if node.message in messages:
             chain.add(uuid)
-    calls = {
-        block.get("id")
-        for uuid in chain
-        if nodes[uuid].record.get("type") == "assistant"
-        for block in records.content_of(nodes[uuid].record)
-        if isinstance(block, dict) and block.get("type") == "tool_use"
-    }
-    for uuid in order[first:]:
-        record = nodes[uuid].record
-        if record.get("type") == "user" and uuid not in chain:
-            content = records.content_of(record)
-            if any(isinstance(b, dict) and b.get("type") == "tool_result" and b.get("tool_use_id") in calls for b in content):
-                chain.add(uuid)
+    calls = {block.id for uuid in chain for block in nodes[uuid].blocks if isinstance(block, ToolCall)}
+    for uuid, node in nodes.items():
+        if node.what == "results" and uuid not in chain and any(isinstance(b, ToolResult) and b.call_id in calls for b in node.blocks):
+            chain.add(uuid)
     return chain
 
 
-def _before(order: list[str], nodes: dict[str, _Node], index: int) -> str | None:
-    for uuid in reversed(order[:index]):
-        if nodes[uuid].record.get("type") in records.CONVERSATION:
-            return uuid
+def _before(order: list[str], nodes: dict[str, _Node], uuid: str) -> str | None:
+    """The record of the conversation that stands before this one in the file."""
+    for earlier in reversed(order[: order.index(uuid)]):
+        if nodes[earlier].what:
+            return earlier
     return None
 
 
 def _emit(made: Builder, nodes: dict[str, _Node], chain: set[str]) -> None:
-    humans_off_path = 0
+    off_path = 0
+    before = 0
     for uuid, node in nodes.items():
-        record = node.record
-        kind = record.get("type")
-        if kind not in records.CONVERSATION:
-            continue
-        content = records.content_of(record)
-        what = records.user_kind(record, content) if kind == "user" else ""
+        what = node.what
         if uuid not in chain:
-            humans_off_path += what == "human"
+            off_path += what == "human"
             continue
-        at = records.when(record)
-        cwd = record.get("cwd")
-        made.cwd = cwd if isinstance(cwd, str) else made.cwd
-        if what == "human":
-            made.user(human_blocks(content, node.line, at), line=node.line, at=at)
-        elif what == "results":
-            _results(made, content, node.line, at)
-        elif what == "summary":
-            made.compact(records.prose(content), line=node.line, at=at)
-        elif kind == "assistant":
-            _answer(made, record, content, node.line, at)
-    compaction = made.conversation.compaction
-    if compaction is not None and not compaction.turns_before:
-        made.conversation.compaction = replace(compaction, turns_before=humans_off_path)
-
-
-def _results(made: Builder, content: list[Any], line: int, at: float | None) -> None:
-    for block in content:
-        if isinstance(block, dict) and block.get("type") == "tool_result":
-            made.result(
-                str(block.get("tool_use_id", "")),
-                flat_text(block.get("content")),
-                is_error=bool(block.get("is_error")),
-                line=line,
-                at=at,
-            )
-
-
-def _answer(made: Builder, record: Record, content: list[Any], line: int, at: float | None) -> None:
-    message = record["message"]
-    if not records.is_model_text(record):
-        return
-    model = message.get("model")
-    if isinstance(model, str) and model and model != "<synthetic>":
-        made.model = model
-    for block in content:
-        if not isinstance(block, dict):
-            continue
-        kind = block.get("type")
-        if kind == "text":
-            text = block.get("text")
-            if isinstance(text, str) and text != "No response requested.":
-                made.text(text, line=line, at=at)
-        elif kind == "thinking":
-            made.thinking(str(block.get("thinking", "")), line=line, at=at)
-        elif kind in ("tool_use", "server_tool_use"):
-            made.call(str(block.get("id", "")), str(block.get("name", "")), block.get("input"), line=line, at=at)
-        elif kind == "image":
-            made.attach(reference(block, line, at))
+        made.cwd = node.cwd or made.cwd
+        made.model = node.model or made.model
+        if what == "summary":
+            summary = node.blocks[0]
+            made.compact(summary.text if isinstance(summary, Text) else "", line=node.line, at=summary.at)
+            before = off_path
+        elif node.blocks:
+            made.take(USER if what == "human" else "agent", node.blocks, node.line)
+    found = made.conversation.compaction
+    if found is not None and not found.turns_before:
+        made.conversation.compaction = Compaction(found.summary, found.line, found.at, before)

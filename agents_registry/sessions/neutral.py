@@ -11,10 +11,10 @@ Adapters build it with `Builder`, which keeps this canonical shape whatever the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,6 +57,15 @@ class ToolCall:
     tool: Tool
     line: int = 0
     at: float | None = None
+
+    @classmethod
+    def of(
+        cls, agent: str, call_id: str, name: str, arguments: Any, limit: int = 0, line: int = 0, at: float | None = None
+    ) -> ToolCall:
+        """A call as recorded: arguments may be a JSON text, what is no object is kept under "raw"; texts in it are
+        clipped to `limit` characters (0: kept whole)."""
+        given = {clean(str(key)): _scrub(value, limit) for key, value in as_object(arguments).items()}
+        return cls(clean(call_id), clean(name), given, classify(agent, name), line, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +208,11 @@ def clipped_results(limit: int) -> Iterator[None]:
         _clip.reset(token)
 
 
+def clip_setting() -> int:
+    """The limit that `clipped_results` set, 0 without one."""
+    return _clip.get()
+
+
 def clip(text: str, limit: int) -> tuple[str, int]:
     """(text of about `limit` characters with the middle cut out, characters omitted); limit 0 keeps everything."""
     if limit <= 0 or len(text) <= limit:
@@ -241,10 +255,8 @@ class Builder:
 
     def call(self, call_id: str, name: str, arguments: Any, *, line: int = 0, at: float | None = None, tool: Tool | None = None) -> None:
         """A tool call; arguments that are a JSON text are parsed, what is no object is kept under "raw"."""
-        given = as_object(arguments)
-        given = {key: _scrub(value, self._limit) for key, value in given.items()}
-        kind = classify(self.conversation.agent, name) if tool is None else tool
-        self._open(AGENT, line, at).blocks.append(ToolCall(clean(call_id), clean(name), given, kind, line, at))
+        made = ToolCall.of(self.conversation.agent, call_id, name, arguments, self._limit, line, at)
+        self._open(AGENT, line, at).blocks.append(made if tool is None else replace(made, tool=tool))
 
     def result(self, call_id: str, text: str, *, is_error: bool = False, line: int = 0, at: float | None = None) -> None:
         kept, omitted = clip(clean(text), self._limit)
@@ -253,6 +265,10 @@ class Builder:
     def attach(self, block: ImageRef | FileRef) -> None:
         """An image or file the agent produced or was shown by a tool."""
         self._open(AGENT, block.line, block.at).blocks.append(block)
+
+    def take(self, role: Role, blocks: Sequence[Block], line: int) -> None:
+        """Blocks that are clean and clipped already; those of the human are a turn of their own."""
+        self._open(role, line, blocks[0].at, fresh=role == USER).blocks.extend(blocks)
 
     def compact(self, summary: str, *, line: int = 0, at: float | None = None) -> None:
         """The session was compacted here: turns so far are replaced by `summary`."""
