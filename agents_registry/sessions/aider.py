@@ -28,7 +28,7 @@ _NAME = ".aider.chat.history.md"
 class AiderStore(FileStore):
     """See the module. A root is a project directory; `AIDER_CHAT_HISTORY_FILE` names another file."""
 
-    agent: ClassVar[str] = "aider"
+    agent: str = "aider"
     id_in_name: ClassVar[bool] = False
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 

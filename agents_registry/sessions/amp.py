@@ -20,7 +20,7 @@ from agents_registry.sessions.times import seconds
 class AmpStore(FileStore):
     """See the module. `AMP_DATA_HOME` takes the place of the XDG directory's `amp`."""
 
-    agent: ClassVar[str] = "amp"
+    agent: str = "amp"
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

@@ -29,7 +29,7 @@ _SUMMARY = "CHECKPOINT"
 class AntigravityStore(FileStore):
     """See the module. `GEMINI_CLI_HOME` moves it with Gemini's."""
 
-    agent: ClassVar[str] = "antigravity"
+    agent: str = "antigravity"
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

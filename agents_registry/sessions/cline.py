@@ -33,7 +33,7 @@ _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\
 class ClineStore(FileStore):
     """See the module. Every editor that is a variant of VS Code has a root of its own."""
 
-    agent: ClassVar[str] = "cline"
+    agent: str = "cline"
     extension: ClassVar[str] = "saoudrizwan.claude-dev"
     others: ClassVar[tuple[str, ...]] = ("roo-code", "roo-cline", "kilo-code", "kilocode")
     """Words of a path that tell another agent of the same form."""

@@ -28,7 +28,7 @@ _WORKSPACE = re.compile(r"^(name|summary|cwd):[ \t]*(\S.*?)[ \t]*$", re.MULTILIN
 class CopilotStore(FileStore):
     """See the module. `COPILOT_HOME` takes the place of ~/.copilot."""
 
-    agent: ClassVar[str] = "copilot"
+    agent: str = "copilot"
     leaf_keys: ClassVar[tuple[str, ...]] = ("id",)
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.sessions.filestore import Meta, object_of, objects_in, sidecar, text_of
 from agents_registry.sessions.jsonl import NotJson, Record, decode
@@ -25,7 +24,7 @@ from agents_registry.sessions.times import seconds
 class CrushStore(TableStore):
     """See the module. Roots are the `.crush` nearest to the working directory, and those of the projects it knows."""
 
-    agent: ClassVar[str] = "crush"
+    agent: str = "crush"
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         found: list[Path] = []

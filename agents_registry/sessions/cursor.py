@@ -35,7 +35,7 @@ _INJECTED = re.compile(r"\s*<(user_info|system_reminder|system-reminder|open_and
 class CursorStore(FileStore):
     """See the module. `CURSOR_CONFIG_DIR` takes the place of ~/.cursor."""
 
-    agent: ClassVar[str] = "cursor"
+    agent: str = "cursor"
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

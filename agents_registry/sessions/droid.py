@@ -28,7 +28,7 @@ _QUIET = frozenset({"todo_state", "compaction_state"})
 class DroidStore(FileStore):
     """See the module. `FACTORY_HOME` takes the place of ~/.factory."""
 
-    agent: ClassVar[str] = "droid"
+    agent: str = "droid"
     leaf_keys: ClassVar[tuple[str, ...]] = ("id",)
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

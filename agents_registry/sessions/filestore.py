@@ -67,7 +67,7 @@ class Meta:
 class FileStore(ABC):
     """A store of transcript files. Subclasses implement `roots`, `files` and `steps`; the rest has good defaults."""
 
-    agent: ClassVar[str]
+    agent: str
     id_in_name: ClassVar[bool] = True
     """Whether a session's id always occurs in its file's path, so that resolving one opens only what may match."""
     leaf_keys: ClassVar[tuple[str, ...]] = ("uuid", "id")
@@ -185,16 +185,21 @@ class FileStore(ABC):
         """
         meta = Meta()
         first, spoken = "", False
+        cwds: dict[str, None] = {}
         try:
             size = path.stat().st_size
             for step in self.steps(self.first_records(path, meta), meta):
                 spoken = spoken or step.kind in (Kind.USER, Kind.AGENT)
+                if step.cwd:
+                    cwds[step.cwd] = None
                 if step.kind is Kind.USER and step.carried and not first:
                     first = step.text.strip()[:TITLE_CHARS]
             if size > EDGE and not self.is_document(path):
                 spoken = True
                 for record in tail(path):
                     self.late(record, meta)
+                    if isinstance(record.get("cwd"), str):
+                        cwds[record["cwd"]] = None
         except OSError:
             return None  # vanished, or not ours to read
         if meta.objects and not meta.ours:
@@ -216,6 +221,7 @@ class FileStore(ABC):
             parent_id=meta.parent_id,
             first_prompt=first,
             aliases=meta.aliases,
+            cwds=tuple(dict.fromkeys([meta.cwd, *cwds])) if meta.cwd else tuple(cwds),
         )
 
     def place(self, meta: Meta, cwd: str | None) -> None:  # noqa: B027 - most know by now

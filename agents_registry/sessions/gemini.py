@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.sessions.filestore import (
     FileStore,
@@ -40,7 +39,7 @@ _DIRECTORY = re.compile(r"(?:working in the directory:|Workspace Directories:\**
 class GeminiStore(FileStore):
     """See the module. `GEMINI_CLI_HOME` takes the place of the user's home."""
 
-    agent: ClassVar[str] = "gemini"
+    agent: str = "gemini"
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         return [(named(env, "GEMINI_CLI_HOME") or home(env)) / ".gemini"]

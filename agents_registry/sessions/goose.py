@@ -34,7 +34,7 @@ def _roots(env: Mapping[str, str]) -> list[Path]:
 class GooseStore(TableStore):
     """See the module. `GOOSE_PATH_ROOT` moves everything."""
 
-    agent: ClassVar[str] = "goose"
+    agent: str = "goose"
 
     def __init__(self) -> None:
         self._files = GooseFiles()
@@ -100,7 +100,7 @@ class GooseStore(TableStore):
 class GooseFiles(FileStore):
     """The JSONL files: a first line about the session, then one message a line."""
 
-    agent: ClassVar[str] = "goose"
+    agent: str = "goose"
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

@@ -29,7 +29,7 @@ _CONTINUED = "This session is being continued from a previous conversation"
 class GrokStore(FileStore):
     """See the module. `GROK_HOME` takes the place of ~/.grok."""
 
-    agent: ClassVar[str] = "grok"
+    agent: str = "grok"
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

@@ -30,7 +30,7 @@ _SUBAGENT_SOURCES = frozenset({"subagent", "delegate"})
 class HermesStore(TableStore):
     """See the module. `HERMES_HOME` takes the place of ~/.hermes."""
 
-    agent: ClassVar[str] = "hermes"
+    agent: str = "hermes"
 
     def __init__(self) -> None:
         self._documents = HermesDocuments()
@@ -104,7 +104,7 @@ class HermesStore(TableStore):
 class HermesDocuments(FileStore):
     """The JSON documents."""
 
-    agent: ClassVar[str] = "hermes"
+    agent: str = "hermes"
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

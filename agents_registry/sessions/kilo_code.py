@@ -14,7 +14,7 @@ _WORDS = ("kilo-code", "kilocode")
 class KiloStore(ClineStore):
     """See the module and `ClineStore`."""
 
-    agent: ClassVar[str] = "kilo-code"
+    agent: str = "kilo-code"
     extension: ClassVar[str] = "kilocode.kilo-code"
 
     def recognises(self, path: Path) -> bool:

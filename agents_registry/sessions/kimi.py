@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.sessions.filestore import FileStore, Meta, object_of, objects_in, sidecar, text_of
 from agents_registry.sessions.jsonl import JsonLines, Record
@@ -33,7 +32,7 @@ _COMPACTED = "<system>Previous context has been compacted"
 class KimiStore(FileStore):
     """See the module. `KIMI_CODE_HOME` and `KIMI_SHARE_DIR` name the two roots."""
 
-    agent: ClassVar[str] = "kimi"
+    agent: str = "kimi"
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         return [

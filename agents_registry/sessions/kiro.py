@@ -25,19 +25,52 @@ from agents_registry.sessions.times import seconds
 _KINDS = frozenset({"Prompt", "AssistantMessage", "ToolResults"})
 
 
-class KiroStore(FileStore):
-    """See the module. `KIRO_HOME` takes the place of ~/.kiro."""
+class KiroStore:
+    """See the module. `KIRO_HOME` takes the place of ~/.kiro. Each root is handed to the reader of its kind."""
 
-    agent: ClassVar[str] = "kiro"
-    leaf_keys: ClassVar[tuple[str, ...]] = ()
+    agent: str = "kiro"
 
     def __init__(self) -> None:
+        self._files = KiroFiles()
         self._tables = KiroTables()
+
+    def roots(self, env: Mapping[str, str]) -> list[Path]:
+        return [*self._files.roots(env), *self._tables.roots(env)]
+
+    def list(
+        self, root: Path, *, cwd: str | None = None, limit: int = 20, subagents: bool = False
+    ) -> Iterator[SessionInfo]:
+        if self._tables.database(root).exists():
+            return self._tables.list(root, cwd=cwd, limit=limit, subagents=subagents)
+        return self._files.list(root, cwd=cwd, limit=limit, subagents=subagents)
+
+    def resolve(self, root: Path, wanted: str, *, cwd: str | None = None) -> Sequence[SessionInfo]:
+        if self._tables.database(root).exists():
+            return self._tables.resolve(root, wanted, cwd=cwd)
+        return self._files.resolve(root, wanted, cwd=cwd)
+
+    def read(self, info: SessionInfo) -> Conversation:
+        return self._tables.read(info) if _in_table(info.path) else self._files.read(info)
+
+    def inspect(self, path: Path) -> Inspection:
+        return self._tables.inspect(path) if _in_table(path) else self._files.inspect(path)
+
+    def recognises(self, path: Path) -> bool:
+        return self._tables.recognises(path) if _in_table(path) else self._files.recognises(path)
+
+    def tail(self, info: SessionInfo) -> Tail:
+        return self._tables.tail(info) if _in_table(info.path) else self._files.tail(info)
+
+
+class KiroFiles(FileStore):
+    """The journal and the IDE's documents."""
+
+    agent: str = "kiro"
+    leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         return [
             named(env, "KIRO_HOME") or home(env) / ".kiro",
-            *self._tables.roots(env),
             config_home(env) / "Kiro" / "User" / "globalStorage" / "kiro.kiroagent",
         ]
 
@@ -81,30 +114,6 @@ class KiroStore(FileStore):
         meta.parent_id = text_of(about, "parent_session_id")
         meta.created_at = seconds(about.get("created_at"))
         meta.updated_at = seconds(about.get("updated_at"))
-
-    def list(
-        self, root: Path, *, cwd: str | None = None, limit: int = 20, subagents: bool = False
-    ) -> Iterator[SessionInfo]:
-        if self._tables.database(root).exists():
-            return self._tables.list(root, cwd=cwd, limit=limit, subagents=subagents)
-        return super().list(root, cwd=cwd, limit=limit, subagents=subagents)
-
-    def resolve(self, root: Path, wanted: str, *, cwd: str | None = None) -> Sequence[SessionInfo]:
-        if self._tables.database(root).exists():
-            return self._tables.resolve(root, wanted, cwd=cwd)
-        return super().resolve(root, wanted, cwd=cwd)
-
-    def read(self, info: SessionInfo) -> Conversation:
-        return self._tables.read(info) if _in_table(info.path) else super().read(info)
-
-    def inspect(self, path: Path) -> Inspection:
-        return self._tables.inspect(path) if _in_table(path) else super().inspect(path)
-
-    def recognises(self, path: Path) -> bool:
-        return self._tables.recognises(path) if _in_table(path) else super().recognises(path)
-
-    def tail(self, info: SessionInfo) -> Tail:
-        return self._tables.tail(info) if _in_table(info.path) else super().tail(info)
 
 
 def _in_table(path: Path) -> bool:

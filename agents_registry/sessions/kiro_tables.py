@@ -6,7 +6,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agents_registry.sessions.filestore import Meta, object_of, objects_in, text_of
 from agents_registry.sessions.jsonl import NotJson, Record, decode
@@ -23,7 +23,7 @@ from agents_registry.sessions.times import seconds
 class KiroTables(TableStore):
     """See the module. Amazon Q keeps one conversation per directory and gives it no time."""
 
-    agent: ClassVar[str] = "kiro"
+    agent: str = "kiro"
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         support = home(env) / "Library" / "Application Support"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.sessions.filestore import FileStore
 from agents_registry.sessions.paths import home
@@ -18,7 +17,7 @@ from agents_registry.sessions.places import named
 class OpenClawStore(PiStore):
     """See the module. `OPENCLAW_STATE_DIR` takes the place of ~/.openclaw."""
 
-    agent: ClassVar[str] = "openclaw"
+    agent: str = "openclaw"
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         return [named(env, "OPENCLAW_STATE_DIR") or home(env) / ".openclaw"]

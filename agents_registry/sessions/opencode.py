@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.sessions.filestore import Meta
 from agents_registry.sessions.jsonl import NotJson, Record, decode
@@ -28,7 +27,7 @@ from agents_registry.sessions.times import seconds
 class OpenCodeStore(TableStore):
     """See the module. A root is the database; `OPENCODE_DB` names it, else it lies in the XDG data directory."""
 
-    agent: ClassVar[str] = "opencode"
+    agent: str = "opencode"
 
     def __init__(self) -> None:
         self._tree = OpenCodeTree()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.sessions.filestore import (
     FileStore,
@@ -29,7 +28,7 @@ from agents_registry.sessions.times import seconds
 class OpenCodeTree:
     """Sessions below a `storage` directory, found by their files storage/session/<project>/<id>.json."""
 
-    agent: ClassVar[str] = "opencode"
+    agent: str = "opencode"
 
     def every(self, storage: Path, root: Path) -> Iterator[SessionInfo]:
         """Sessions, latest first; files that are no session are passed over."""

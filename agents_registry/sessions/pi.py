@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agents_registry.sessions.filestore import FileStore, Meta, object_of, objects_in, text_of
 from agents_registry.sessions.jsonl import Record, head
@@ -26,7 +26,7 @@ _ENTRIES = _QUIET | {"message", "compaction", "branch_summary"}
 class PiStore(FileStore):
     """See the module. `PI_CODING_AGENT_SESSION_DIR` names the sessions' directory, `PI_CODING_AGENT_DIR` its parent."""
 
-    agent: ClassVar[str] = "pi"
+    agent: str = "pi"
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         root = named(env, "PI_CODING_AGENT_DIR") or home(env) / ".pi" / "agent"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.sessions.filestore import FileStore, Meta, list_of, object_of, raw_head, text_of
 from agents_registry.sessions.gemini_content import parts_of
@@ -30,7 +29,7 @@ _NAME = re.compile(r"[0-9a-fA-F-]{32,36}")
 class QwenStore(FileStore):
     """See the module. `QWEN_RUNTIME_DIR`, then `QWEN_HOME`, take the place of ~/.qwen."""
 
-    agent: ClassVar[str] = "qwen-code"
+    agent: str = "qwen-code"
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:
         return [named(env, "QWEN_RUNTIME_DIR", "QWEN_HOME") or home(env) / ".qwen"]

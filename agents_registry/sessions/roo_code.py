@@ -14,7 +14,7 @@ _WORDS = ("roo-code", "roo-cline")
 class RooStore(ClineStore):
     """See the module and `ClineStore`."""
 
-    agent: ClassVar[str] = "roo-code"
+    agent: str = "roo-code"
     extension: ClassVar[str] = "rooveterinaryinc.roo-cline"
 
     def recognises(self, path: Path) -> bool:

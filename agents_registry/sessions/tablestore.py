@@ -10,7 +10,6 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from agents_registry.errors import NotFoundError
 from agents_registry.sessions import sqlite_ro
@@ -25,7 +24,7 @@ from agents_registry.sessions.steps import Step, Tally, carry
 class TableStore(ABC):
     """See the module. Subclasses implement `roots`, `database`, `rows`, `steps` and `has_tables`."""
 
-    agent: ClassVar[str]
+    agent: str
 
     @abstractmethod
     def roots(self, env: Mapping[str, str]) -> list[Path]: ...

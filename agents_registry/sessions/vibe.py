@@ -36,7 +36,7 @@ _CHUNKS = 10_000
 class VibeStore(FileStore):
     """See the module. `VIBE_HOME` takes the place of ~/.vibe."""
 
-    agent: ClassVar[str] = "vibe"
+    agent: str = "vibe"
     leaf_keys: ClassVar[tuple[str, ...]] = ()
 
     def roots(self, env: Mapping[str, str]) -> list[Path]:

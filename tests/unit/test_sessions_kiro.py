@@ -118,4 +118,4 @@ def test_a_document_of_the_ide_names_its_directory(tmp_path: Path) -> None:
 
 def test_each_store_is_a_root_of_its_own() -> None:
     roots = STORE.roots({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c", "KIRO_HOME": "/k"})
-    assert roots == [Path("/k"), Path("/d/kiro-cli"), Path("/d/amazon-q"), Path("/c/Kiro/User/globalStorage/kiro.kiroagent")]
+    assert roots == [Path("/k"), Path("/c/Kiro/User/globalStorage/kiro.kiroagent"), Path("/d/kiro-cli"), Path("/d/amazon-q")]
