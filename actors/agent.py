@@ -89,6 +89,7 @@ class HostCore:
         self.turn = ""
         self._modes: tuple[tuple[str, str], ...] = ()
         self._mode = ""
+        self._info: dict[str, Any] = {}
         self._opening = False
         self._reloading: Reply | None = None
         self._early: list[tuple[str, updates.Event]] = []
@@ -193,8 +194,15 @@ class HostCore:
                 self.turn,
                 self.turns[-MAX_SEEN:],
                 self.outbox.last_seq,
+                self._told(),
             )
         )
+
+    def _told(self) -> dict[str, Any]:
+        """What a supervisor that was not there at our ready event must know."""
+        if not self.session:
+            return {}
+        return self._info | {"modes": [{"id": mode, "name": name} for mode, name in self._modes], "mode": self._mode}
 
     def deliver(self, message: Any, reply: Reply) -> None:
         """A message from the supervisor. `reply` answers it where an answer is awaited."""
@@ -255,20 +263,20 @@ class HostCore:
         for session, event in self._early:
             if isinstance(event, updates.Commands) and session in ("", self.session):
                 commands = event.commands
-        model = ready.opened.model
+        self._info = {
+            "agent_name": ready.info.name,
+            "agent_version": ready.info.version,
+            "model": ready.opened.model,
+            "commands": commands,
+        }
         self.event(
             "ready",
             {
                 "session": self.session,
                 "start": ready.start,
                 "forked_from": self.spec.session if ready.start == "forked" else "",
-                "agent_name": ready.info.name,
-                "agent_version": ready.info.version,
-                "modes": [{"id": mode, "name": name} for mode, name in self._modes],
-                "mode": self._mode,
-                "model": model,
                 "capabilities": ready.info.capabilities,
-                "commands": commands,
+                **self._told(),
             },
         )
         early, self._early = self._early, []
@@ -416,6 +424,8 @@ class HostCore:
             if event.mode == self._mode:
                 return
             self._mode = event.mode
+        if isinstance(event, updates.Commands):
+            self._info["commands"] = event.commands
         self._lease.stirred()
         self._assembler.take(event)
 

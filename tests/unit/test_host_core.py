@@ -112,6 +112,17 @@ def test_after_a_reconnect_come_the_unacked_events_the_open_block_and_the_keys(w
     assert (snapshot.offset, snapshot.text) == (0, "second half")
 
 
+def test_a_supervisor_that_adopts_a_living_host_hears_its_modes_and_commands(world: World) -> None:
+    world.start()
+    world.core.update("s-1", updates.Commands([{"name": "review", "description": ""}]))
+    world.tell(HostSetMode("plan"))
+    world.core.link_down()
+    world.core.link_up()
+    info = world.hellos()[-1].info
+    assert info["mode"] == "plan" and [m["id"] for m in info["modes"]] == ["ask", "plan"]
+    assert info["commands"] == [{"name": "review", "description": ""}] and world.hellos()[0].info == {}
+
+
 def test_while_nobody_listens_events_are_kept_and_nothing_is_sent(world: World) -> None:
     world.start().prompt("t")
     world.core.link_down()

@@ -180,6 +180,9 @@ class HostHello:
     turn: str = ""
     turns: list[str] = field(default_factory=list)
     last_seq: int = 0
+    info: dict[str, Any] = field(default_factory=dict)
+    """What its ready event said, as it is now (modes, mode, model, commands, agent_name, agent_version); {} while not
+    ready. A supervisor that adopts a living host has not heard that event."""
 
 
 @message("host_welcome")
