@@ -16,8 +16,8 @@ from agents_registry.errors import AgentError, NotFoundError, RefusedError, Usag
 from agents_registry.loader import Registry
 from transports.bus.api import Bus, Delivery, Peer
 from transports.bus.messages import (
-    AttachExternal,
     Attached,
+    AttachExternal,
     AttachThread,
     DefaultWorkspace,
     Detach,

@@ -60,7 +60,7 @@ class Catalog(Mailbox):
                     "thread": row["thread"], "agent": row["agent"], "pid": row["host_pid"], "agent_pid": row["agent_pid"],
                     "session": row["session"] or "", "state": now.get("state", "reclaiming"), "rss_mb": 0.0,
                 })
-            result = {**self._about(), "threads": data["threads"], "routes": data["routes"], "hosts": hosts, "bridges": []}
+            result = {**self._about(), "threads": data["threads"], "routes": [r["route"] for r in data["routes"]], "hosts": hosts, "bridges": []}
             pids = [[h["pid"], h["agent_pid"]] for h in hosts]
 
             def measured(sizes: Any) -> None:

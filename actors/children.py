@@ -190,7 +190,7 @@ def spawn(
     try:
         process = subprocess.Popen(
             words, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=fds,
-            start_new_session=True, close_fds=True, preexec_fn=set_pdeathsig if die_with_parent else None,  # noqa: PLW1509
+            start_new_session=True, close_fds=True, preexec_fn=set_pdeathsig if die_with_parent else None,
         )
     except BaseException:
         if write_end >= 0:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 from actors.host_spec import HostLimits, HostSpec
 from agents_registry.integrate.entry import is_integrated
-from agents_registry.launch import HOST_VARIABLE, Identity, acp_command, acp_mcp_servers, clean_environment, install_advice, shim_command
+from agents_registry.launch import (
+    HOST_VARIABLE,
+    Identity,
+    acp_command,
+    acp_mcp_servers,
+    clean_environment,
+    install_advice,
+    shim_command,
+)
 from agents_registry.loader import Registry
 from transports.bus.messages import SpawnHost
 from transports.settings import Settings

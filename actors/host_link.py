@@ -210,9 +210,7 @@ class HostLink:
 
     def alarm(self, name: str) -> bool:
         """True when the timer was one of the link's."""
-        if name == RECLAIM and self.state == "reclaiming":
-            self._end_unclaimed()
-        elif name == STOP and self.state == "stopping":
+        if (name == RECLAIM and self.state == "reclaiming") or (name == STOP and self.state == "stopping"):
             self._end_unclaimed()
         elif name == START and self.state == "starting":
             self._become("stopping")

@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from actors.mailbox import Clock, Mailbox
+from actors.supervision import RestartPolicy
 from agents_registry.errors import BusyError
 from transports.bus.api import Bus, Delivery
 from transports.bus.messages import ChildExited, ChildUp, Failed, Read, StartReader, StopChild
@@ -33,7 +34,9 @@ class ReaderPool(Mailbox):
         self._workers: dict[str, _Worker] = {}
         self._waiting: deque[Delivery] = deque()
         self._number = 0
-        self._failures = 0
+        self._policy = RestartPolicy(base=0.1, burst=3)
+        self._resting = False
+        """A reader that did not come up is started again after a pause; meanwhile requests wait."""
 
     def handle(self, delivery: Delivery) -> None:
         message = delivery.message
@@ -46,12 +49,15 @@ class ReaderPool(Mailbox):
             worker = self._workers.get(message.name)
             if worker is not None:
                 worker.up = True
-                self._failures = 0
+                self._policy.reset()
                 self._work()
         elif isinstance(message, ChildExited):
             self._ended(message)
 
     def alarm(self, name: str) -> None:
+        if name == "rested":
+            self._resting = False
+            self._work()
         if name.startswith("idle:"):
             worker = self._workers.get(name.removeprefix("idle:"))
             if worker is not None and worker.job is None and not self._waiting:
@@ -62,7 +68,7 @@ class ReaderPool(Mailbox):
             free = next((w for w in self._workers.values() if w.up and w.job is None and not w.ending), None)
             if free is None:
                 starting = sum(1 for w in self._workers.values() if not w.up and not w.ending)
-                if len(self._workers) < self._max and starting < len(self._waiting):
+                if not self._resting and len(self._workers) < self._max and starting < len(self._waiting):
                     self._start()
                     continue
                 return
@@ -122,16 +128,17 @@ class ReaderPool(Mailbox):
             job, worker.job = worker.job, None
             error = BusyError(f"the reader process ended: {message.reason}.", hint="Try again.", code="reader_ended")
             self.reply(job, Failed(error.to_wire()))
-        if not worker.up:
-            # It never came up: after a few of those, whoever waits is told instead of spinning.
-            self._failures += 1
-            if self._failures >= 3:
-                for delivery in self._waiting:
-                    failure = BusyError(f"the reader does not start: {message.reason}.", hint="See reader.log in the data directory.")
-                    self.reply(delivery, Failed(failure.to_wire()))
-                self._waiting.clear()
-                self._failures = 0
-                return
-        self._work()
-
-
+        if worker.up:
+            self._work()
+            return
+        now = self.clock.monotonic()
+        delay = self._policy.next_delay(now, now)
+        if delay is not None:
+            self._resting = True
+            self.set_timer("rested", delay)
+            return
+        self._policy.reset()
+        waiting, self._waiting = self._waiting, deque()
+        for delivery in waiting:
+            failure = BusyError(f"the reader does not start: {message.reason}.", hint="See logs/reader.log in the data directory.")
+            self.reply(delivery, Failed(failure.to_wire()))

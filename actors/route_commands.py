@@ -13,8 +13,8 @@ from actors.turns import error_event
 from agents_registry.errors import NotFoundError, UsageError, VibeAroundError, from_wire
 from transports.bus.api import Delivery
 from transports.bus.messages import (
-    AttachExternal,
     Attached,
+    AttachExternal,
     AttachThread,
     ClaimCode,
     Claimed,

@@ -7,7 +7,7 @@ What a host reports is durable before a surface sees it, and acked to the host o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.host_events import HostEvents
@@ -160,9 +160,7 @@ class ThreadSupervisor(Mailbox):
         if name == IDLE:
             if self.host.state == "idle" and self.turn is None and not len(self.queue):
                 self.host.stop("idle")
-        elif name == CANCEL and self.turn is not None and self.turn.cancelling:
-            self.host.kill()
-        elif name == LOST:
+        elif (name == CANCEL and self.turn is not None and self.turn.cancelling) or name == LOST:
             self.host.kill()
         elif name.startswith("expire:"):
             self._expire(name.removeprefix("expire:"))
@@ -381,10 +379,25 @@ class ThreadSupervisor(Mailbox):
                 by = str(request.sender.get("name") or "")
                 body = {"event": "notice", "text": f"{route} {word} this conversation.", "what": word, "route": route, "by": by}
                 self.record([], None, events=[(None, "notice", body)], fanout=others)
-        for permission in self.permissions.open() if request.joined else []:
-            event = permission.event()
-            self.record([], None, events=[(self.turn, "permission", event)], fanout=[request.joined], target=request.joined)
+        if request.joined and self.turn is not None:
+            self._catch_up(request.joined, self.turn)
         self.rest()
+
+    def _catch_up(self, route: str, turn: Turn) -> None:
+        """Who joins in mid-turn is shown that turn from its first event, with what is still open of it."""
+        still_open = {p.id for p in self.permissions.open()}
+
+        def shown(answer: Any) -> None:
+            events = answer.data["events"] if isinstance(answer, Ok) else []
+            again = [
+                (turn, e["kind"], e["body"])
+                for e in events
+                if e["kind"] in ("asked", "text", "tool", "plan") or (e["kind"] == "permission" and e["body"].get("id") in still_open)
+            ]
+            if again:
+                self.record([], None, events=again, fanout=[route], target=route)
+
+        self.ask("history", Load("turn_events", [turn.route, turn.key]), shown)
 
     def _set_session(self, delivery: Delivery, request: ThreadSession) -> None:
         if self.turn is not None:
@@ -454,6 +467,8 @@ class ThreadSupervisor(Mailbox):
 
     def host_adopted(self, hello: HostHello) -> None:
         self.cancel_timer(LOST)
+        if hello.info:
+            self.info = dict(hello.info)
         turn = self.turn
         # A turn that the host never saw is sent again; one that it has seen goes on or has ended, as its events say.
         if turn is not None and turn.started and turn.id not in hello.turns and hello.session:
@@ -487,7 +502,7 @@ class ThreadSupervisor(Mailbox):
             self.events.take(HostEvent(*fields))
 
     def record(
-        self, ops: list[Any], then: Continue | None = None, *, events: list[tuple[Turn | None, str, dict[str, Any]]] | None = None,
+        self, ops: list[Any], then: Continue | None = None, *, events: Sequence[tuple[Turn | None, str, dict[str, Any]]] | None = None,
         fanout: list[str] | None = None, target: str = "",
     ) -> None:
         """One transaction; its events go to the attached routes and to the route that asked."""

@@ -42,6 +42,17 @@ def next_seq(connection: sqlite3.Connection) -> int:
     return (int(row[0]) if row else 0) + 1
 
 
+LOG = "log"
+"""The target of events that no route shows: a thread's own history, from which its projection can be rebuilt."""
+
+
+def log(c: sqlite3.Connection, thread: str, kind: str, body: dict[str, Any], at: float) -> None:
+    c.execute(
+        "INSERT INTO events (thread, turn, kind, body, target, origin, at) VALUES (?, '', ?, ?, ?, '', ?)",
+        (thread, kind, dumps(body), LOG, at),
+    )
+
+
 # --- inbox and turns ---
 
 
@@ -79,6 +90,7 @@ def turn_start(
         "UPDATE threads SET updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
         (at, " ".join(prompt.split())[:80], thread),
     )
+    log(c, thread, "turn_started", {"prompt": " ".join(prompt.split())[:80]}, at)
 
 
 @operation
@@ -86,7 +98,7 @@ def turn_end(c: sqlite3.Connection, turn: str, state: str, stop_reason: str, at:
     row = c.execute("SELECT route, key, thread FROM turns WHERE id = ?", (turn,)).fetchone()
     if row is None:
         return
-    texts = c.execute("SELECT body FROM events WHERE turn = ? AND kind = 'text' ORDER BY seq", (turn,))
+    texts = c.execute("SELECT body FROM events WHERE turn = ? AND kind = 'text' AND target = '' ORDER BY seq", (turn,))
     text = "\n\n".join(str(json.loads(r["body"]).get("text", "")) for r in texts)
     c.execute(
         "UPDATE turns SET state = ?, stop_reason = ?, ended_at = ?, text = ? WHERE id = ? AND ended_at IS NULL",
@@ -135,17 +147,20 @@ def thread_create(
         " VALUES (?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?)",
         (tid, workspace, cwd, agent, profile, title, start, dumps(env), at, at),
     )
+    log(c, tid, "thread_created", {"workspace": workspace, "cwd": cwd, "agent": agent, "profile": profile, "title": title}, at)
 
 
 @operation
 def thread_close(c: sqlite3.Connection, tid: str, at: float) -> None:
     c.execute("UPDATE threads SET status = 'closed', updated_at = ? WHERE id = ?", (at, tid))
     c.execute("UPDATE sessions SET current = 0 WHERE thread = ?", (tid,))
+    log(c, tid, "thread_closed", {}, at)
 
 
 @operation
 def thread_title(c: sqlite3.Connection, tid: str, title: str) -> None:
     c.execute("UPDATE threads SET title = ? WHERE id = ?", (title[:200], tid))
+    log(c, tid, "thread_titled", {"title": title[:200]}, 0.0)
 
 
 @operation
@@ -186,6 +201,7 @@ def session_current(
         " ON CONFLICT (thread, agent, store_root, id) DO UPDATE SET current = 1",
         (thread, agent, store_root, sid, at, alias_of),
     )
+    log(c, thread, "session_current", {"agent": agent, "store_root": store_root, "id": sid, "alias_of": alias_of}, at)
 
 
 @operation
@@ -208,6 +224,7 @@ def attach(c: sqlite3.Connection, route: str, thread: str, from_seq: int, at: fl
         (route, thread, joined, max(0, next_seq(c) - 1) if current is None else 0, row["workspace"], at, at),
     )
     c.execute("INSERT INTO attachments (route, thread, from_seq) VALUES (?, ?, ?)", (route, thread, joined))
+    log(c, thread, "route_attached", {"route": route}, at)
     return [joined, row["workspace"], row["cwd"]]
 
 
@@ -219,6 +236,7 @@ def detach(c: sqlite3.Connection, route: str, at: float) -> str:
         return ""
     c.execute("UPDATE attachments SET to_seq = ? WHERE route = ? AND to_seq IS NULL", (next_seq(c), route))
     c.execute("UPDATE routes SET thread = '', last_seen = ? WHERE route = ?", (at, route))
+    log(c, row["thread"], "route_detached", {"route": route}, at)
     return str(row["thread"])
 
 
@@ -334,7 +352,7 @@ def workspace_change(c: sqlite3.Connection, wid: str, action: str, name: str, at
 def forget_old(c: sqlite3.Connection, before: float) -> int:
     """Delete turns that ended before a time, with their events and inbox rows, once every route is past them."""
     c.execute(
-        "DELETE FROM events WHERE at < ? AND seq <= COALESCE((SELECT MIN(position) FROM routes WHERE thread != ''), 0)",
+        "DELETE FROM events WHERE target != 'log' AND at < ? AND seq <= COALESCE((SELECT MIN(position) FROM routes WHERE thread != ''), 0)",
         (before,),
     )
     c.execute("DELETE FROM inbox WHERE state = 'done' AND received_at < ?", (before,))

@@ -94,7 +94,7 @@ def turn_events(c: sqlite3.Connection, route_text: str, key: str) -> dict[str, A
     turn = c.execute("SELECT * FROM turns WHERE route = ? AND key = ?", (route_text, key)).fetchone()
     if turn is None:
         return {"turn": None, "events": []}
-    cursor = c.execute("SELECT * FROM events WHERE turn = ? ORDER BY seq", (turn["id"],))
+    cursor = c.execute("SELECT * FROM events WHERE turn = ? AND target IN ('', ?) ORDER BY seq", (turn["id"], route_text))
     return {"turn": dict(turn), "events": [_event(row) for row in cursor]}
 
 

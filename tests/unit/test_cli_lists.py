@@ -36,7 +36,7 @@ THREAD = {
     "title": "Fix\nit", "routes": ["cli:local:main"], "updated_at": 1.0,
 }
 STATUS = {
-    "version": "1", "pid": 1, "uptime_s": 5.0, "data_dir": "/d", "threads": [THREAD], "routes": [{"route": "cli:local:main", "thread": "wt_1"}],
+    "version": "1", "pid": 1, "uptime_s": 5.0, "data_dir": "/d", "threads": [THREAD], "routes": ["cli:local:main"],
     "hosts": [{"thread": "wt_1", "agent": "demo", "pid": 9, "session": "s", "state": "busy", "rss_mb": 41.2}], "bridges": [],
 }
 

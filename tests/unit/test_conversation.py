@@ -510,3 +510,41 @@ def test_a_stranger_gets_one_line_and_nothing_else(world: World) -> None:
         assert (answer.error[0], answer.error[2]) == (5, "not authorised")
     assert world.hosts == []
     assert world.loop.query("threads", 10, True)["threads"] == []
+
+
+@pytest.mark.requires("H2.projections")
+def test_what_is_kept_of_each_thread_is_what_its_own_log_says(world: World) -> None:
+    from actors.journal.projections import kept, rebuilt
+
+    world.session("s1")
+    for name in ("a", "b"):
+        world.write(name, f"/pickup {world.code('s1')}")
+    world.write("a", "hello")
+    world.host.event("title", {"title": "A better title"})
+    world.host.answer("hi")
+    world.write("b", "/new")
+    world.write("b", "another")
+    world.host.answer("ho")
+    world.write("b", "/close")
+    world.write("c", "third")
+    world.host.event("session", {"session": "changed", "alias_of": ""})
+    connection = world.loop.journal._connection
+    assert len(kept(connection)) == 3
+    assert rebuilt(connection) == kept(connection)
+
+
+def test_a_chat_that_joins_in_mid_turn_sees_the_question_what_was_said_and_the_open_permission(world: World) -> None:
+    world.session("s1")
+    world.write("a", f"/pickup {world.code('s1')}")
+    world.write("a", "the question")
+    world.host.say("the first part")
+    world.host.ask()
+    heard = world.listen("b")
+    world.write("b", f"/pickup {world.code('s1')}")
+    assert [e["text"] for e in heard if e["event"] == "asked"] == ["the question"]
+    assert "the first part" in words(heard)
+    assert len([e for e in heard if e["event"] == "permission"]) == 1
+    world.host.say("the second part", 1)
+    world.host.end()
+    assert words(heard)[-1] == "the second part"
+    assert words(heard).count("the first part") == 1

@@ -42,15 +42,9 @@ def status(wait_s: float, as_json: bool) -> None:
             )
         emit("")
         emit(table(rows, ("THREAD", "AGENT", "STATE", "TITLE", "LAST", "DIRECTORY")))
-    routes = [_route(route) for route in data.get("routes") or []]
+    routes = [(route, str(thread["id"])) for thread in data.get("threads") or [] for route in thread.get("routes") or []]
     if routes:
         emit("")
         emit(table(routes, ("CHAT", "THREAD")))
     for bridge in data.get("bridges") or []:
         emit(f"bridge {bridge.get('channel', '')}: {bridge.get('state', '')}")
-
-
-def _route(route: Any) -> tuple[str, str]:
-    if isinstance(route, dict):
-        return str(route.get("route", "")), str(route.get("thread") or "-")
-    return str(route), ""
