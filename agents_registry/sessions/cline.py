@@ -3,6 +3,7 @@
 A task has two logs of one conversation: ui_messages.json is what was shown (no call ids; streamed texts as runs of
 partial entries), api_conversation_history.json what the model saw (Anthropic's messages, with harness text around the
 human's words). Counts come from the file that is given; a conversation from the model's log where it is there.
+Cline's command line keeps the model's log alone: `~/.cline/data/sessions/<id>/<id>.messages.json`, <id>.json beside it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from agents_registry.sessions.anthropic_blocks import blocks
-from agents_registry.sessions.filestore import FileStore, Meta, objects_in, raw_head, read_document, sidecar, text_of
+from agents_registry.sessions.filestore import (
+    FileStore,
+    Meta,
+    object_of,
+    objects_in,
+    raw_head,
+    read_document,
+    sidecar,
+    text_of,
+)
 from agents_registry.sessions.jsonl import Record
 from agents_registry.sessions.neutral import Conversation, ImageRef, Text, Thinking, ToolResult
 from agents_registry.sessions.paths import home
@@ -25,7 +35,8 @@ from agents_registry.sessions.times import seconds
 
 _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf", "Trae", "Antigravity", "Kiro")
 _API = ("api_conversation_history.json", "claude_messages.json")
-_HUMAN = re.compile(r"<(task|feedback|user_message|answer)>\n?(.*?)\n?</\1>", re.DOTALL)
+_HUMAN = re.compile(r"<(task|feedback|user_message|answer|user_input)(?: [^>]*)?>\n?(.*?)\n?</\1>", re.DOTALL)
+_LOG = ".messages.json"
 _TOOL_TEXT = re.compile(r"\[(\w+)(?: for '(.*?)')?\] Result:\s*(.*)", re.DOTALL)
 _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
 
@@ -44,13 +55,18 @@ class ClineStore(FileStore):
         servers = [home(env) / name / "data" for name in (".vscode-server", ".cursor-server")]
         bases = [config_home(env) / editor for editor in _EDITORS] + [mac / editor for editor in _EDITORS] + servers
         places = [base / "User" / "globalStorage" / self.extension for base in bases]
-        return [places[0], *(place for place in places[1:] if place.is_dir())]
+        return [places[0], *(place for place in places[1:] if place.is_dir()), *self.own_roots(env)]
+
+    def own_roots(self, env: Mapping[str, str]) -> list[Path]:
+        """Roots outside of editors."""
+        return [home(env) / ".cline"]
 
     def files(self, root: Path) -> Iterator[Path]:
         for task in (root / "tasks").glob("*"):
             found = (task / name for name in ("ui_messages.json", *_API))
             if (first := next((path for path in found if path.is_file()), None)) is not None:
                 yield first
+        yield from (root / "data" / "sessions").glob(f"*/*{_LOG}")
 
     def is_document(self, path: Path) -> bool:
         return True
@@ -64,6 +80,10 @@ class ClineStore(FileStore):
                 yield 1, entry
         if isinstance(document, dict):
             meta.objects += 1
+            if text_of(document, "sessionId") and "version" in document and "projectHash" not in document:
+                meta.ours += 1
+                meta.id = text_of(document, "sessionId")
+                yield from ((1, message) for message in objects_in(document, "messages"))
 
     def steps(self, records: Iterable[tuple[int, Record]], meta: Meta) -> Iterator[Step]:
         shown: list[Record] = []
@@ -80,6 +100,12 @@ class ClineStore(FileStore):
 
     def beside(self, path: Path, root: Path | None, meta: Meta) -> None:
         meta.id = path.parent.name
+        if path.name.endswith(_LOG):
+            about = sidecar(path.with_name(path.name.removesuffix(_LOG) + ".json"))
+            meta.cwd = text_of(about, "cwd") or text_of(about, "workspace_root") or meta.cwd
+            meta.title = text_of(object_of(about, "metadata"), "title") or text_of(about, "title")
+            meta.parent_id = text_of(about, "parent_session_id")
+            return
         item = sidecar(path.with_name("history_item.json"))
         if not item and root is not None:
             history = read_document_or_none(root / "state" / "taskHistory.json")
@@ -158,7 +184,8 @@ def _api_step(message: Record, meta: Meta) -> Iterator[Step]:
     at = seconds(message.get("ts"))
     parts = blocks(message.get("content"), 1, at)
     hidden = bool(message.get("condenseParent") or message.get("truncationParent"))
-    if message.get("isSummary") is True:
+    kind = text_of(object_of(message, "metadata"), "kind")
+    if message.get("isSummary") is True or "compaction" in kind:
         text = "\n".join(part.text for part in parts if isinstance(part, Text))
         yield Step(Kind.COMPACT, [Text(text, 1, at)], 1, at, carried=not hidden)
     elif text_of(message, "role") == "assistant":

@@ -70,7 +70,7 @@ class GeminiStore(FileStore):
                     messages = _by_id(line, change)
             elif text_of(record, "type") in _TYPES and isinstance(record.get("id"), str):
                 messages[record["id"]] = (line, record)
-            elif isinstance(record.get("sessionId"), str) and ("projectHash" in record or "messages" in record):
+            elif isinstance(record.get("sessionId"), str) and ("projectHash" in record or "startTime" in record):
                 headers += 1
                 self._about(record, meta)
                 if isinstance(record.get("messages"), list):

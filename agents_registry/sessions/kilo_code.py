@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +17,9 @@ class KiloStore(ClineStore):
 
     agent: str = "kilo-code"
     extension: ClassVar[str] = "kilocode.kilo-code"
+
+    def own_roots(self, env: Mapping[str, str]) -> list[Path]:
+        return []
 
     def recognises(self, path: Path) -> bool:
         """The form is Cline's; what tells them apart is the place of the file."""

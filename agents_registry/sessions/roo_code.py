@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +17,9 @@ class RooStore(ClineStore):
 
     agent: str = "roo-code"
     extension: ClassVar[str] = "rooveterinaryinc.roo-cline"
+
+    def own_roots(self, env: Mapping[str, str]) -> list[Path]:
+        return []
 
     def recognises(self, path: Path) -> bool:
         """The form is Cline's; what tells them apart is the place of the file."""

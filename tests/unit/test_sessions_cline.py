@@ -36,7 +36,7 @@ def test_a_run_of_streamed_texts_is_one_and_feedback_is_human(tmp_path: Path) ->
     path = document(task(tmp_path) / "tasks" / "17" / "ui_messages.json", SHOWN)
     counts = STORE.inspect(path)
     assert (counts.user_turns, counts.assistant_texts) == (2, 2)
-    (root,) = STORE.roots({"XDG_CONFIG_HOME": str(tmp_path), "HOME": "/h"})
+    root = STORE.roots({"XDG_CONFIG_HOME": str(tmp_path), "HOME": "/h"})[0]
     (found,) = STORE.list(root)
     assert found.id == "17"
     assert said(STORE.read(found)) == ["user: build a page", "agent: I will build", "user: in blue", "agent: done"]
@@ -86,3 +86,25 @@ def test_the_place_of_a_file_tells_the_three_apart(tmp_path: Path) -> None:
     for extension, agent in names.items():
         path = document(task(tmp_path, extension) / "tasks" / "1" / "ui_messages.json", SHOWN)
         assert catalog.recognise(path) == agent
+
+
+def test_the_command_lines_own_sessions_are_read_beside_the_editors(tmp_path: Path) -> None:
+    folder = tmp_path / ".cline" / "data" / "sessions" / "1784520521_ab"
+    messages = [
+        {"role": "user", "ts": 1_784_520_521_694, "content": [{"type": "text", "text": '<user_input mode="act">old</user_input>'}]},
+        {"role": "user", "content": "Context summary:\nwe began", "metadata": {"kind": "compaction_summary"}},
+        {"role": "user", "content": [{"type": "text", "text": '<user_input mode="plan">go on</user_input>'}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "reading"}, {"type": "tool_use", "id": "t", "name": "read_files", "input": {"path": "a"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "code"}]},
+    ]
+    path = document(folder / "1784520521_ab.messages.json", {"version": 1, "sessionId": "1784520521_ab", "messages": messages})
+    document(folder / "1784520521_ab.json", {"version": 1, "session_id": "1784520521_ab", "cwd": "/w/app", "metadata": {"title": "Reading"}})
+    (root,) = [place for place in STORE.roots({"HOME": str(tmp_path)}) if place.name == ".cline"]
+    (found,) = STORE.list(root)
+    assert (found.id, found.cwd, found.title) == ("1784520521_ab", "/w/app", "Reading")
+    conversation = STORE.read(found)
+    assert conversation.compaction is not None and "we began" in conversation.compaction.summary
+    assert said(conversation) == ["user: go on", "agent: reading"]
+    assert results(conversation) == {"t": "code"}
+    assert catalog.recognise(path) == "cline"
+    assert STORE.inspect(path).user_turns == 2
