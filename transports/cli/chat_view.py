@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Any
 
@@ -165,7 +166,7 @@ class TextView:
             lines.append(f"Number, or c to cancel{limit}:")
             self._questions[ident] = options
         else:
-            lines.append(f"Answer{limit}: va chat answer --chat {self._chat} {ident} OPTION")
+            lines.append(f"Answer{limit}: va chat answer --chat {shlex.quote(self._chat)} {ident} OPTION")
         self._aside("\n".join(lines))
 
     def _on_permission_done(self, event: dict[str, Any]) -> None:
