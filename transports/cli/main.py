@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -221,11 +220,6 @@ def _reader_gone() -> int:
         except (BrokenPipeError, ValueError):
             os.dup2(devnull, stream.fileno())
     return 141
-
-
-def registered() -> dict[str, Any]:
-    """Every command's module and attribute, for tests and documentation."""
-    return dict(COMMANDS)
 
 
 if __name__ == "__main__":
