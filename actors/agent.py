@@ -30,6 +30,8 @@ MAX_SEEN = 256
 MAX_EARLY = 1000
 FLUSH_S = 5.0
 """At its end a host waits so long for the acks of its last events; what is left goes to the spool."""
+STRAY_S = 1.0
+"""Text that comes outside of a turn is a finished block after so long in silence: no end of a turn will finish it."""
 HELLO_S = 5.0
 """An unanswered HELLO is said again after so long."""
 Reply = Callable[[Any], None]
@@ -102,6 +104,7 @@ class HostCore:
         self._hello_at: float | None = None
         self._fenced_off = False
         self._dead = False
+        self._stirred_at = clock()
         self._end_by: float | None = None
         self.outbox = HostOutbox(spec.epoch, send, bound=spec.limits.unacked_bytes, clock=clock)
         self._assembler = Assembler(self, clock)
@@ -154,6 +157,8 @@ class HostCore:
             self._cancel_at = None
             self._notice(f"The agent did not stop within {self.spec.limits.cancel_s:g} s and was ended.")
             self._stop()
+        if not self.turn and self._assembler.open_size and now - self._stirred_at >= STRAY_S:
+            self._assembler.finish_block()
         if self._linked:
             self._lease.heard()
             return
@@ -427,6 +432,7 @@ class HostCore:
         if isinstance(event, updates.Commands):
             self._info["commands"] = event.commands
         self._lease.stirred()
+        self._stirred_at = self._clock()
         self._assembler.take(event)
 
     def permission(self, permission: Permission) -> None:

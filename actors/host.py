@@ -74,11 +74,20 @@ def serve(spec: HostSpec, process: AgentProcess | None, failure: VibeAroundError
         signal.signal(number, lambda *_: loop.post(core.end))
     agent.attach(core)
     link.start(core)
-    loop.run(core)
+    code = 0
+    try:
+        loop.run(core)
+    except Exception as error:  # noqa: BLE001 - a defect of ours must cost neither what was said nor leave an agent
+        import traceback
+
+        traceback.print_exception(error)
+        code = 1
+        if process is not None:
+            process.stop(spec.limits.stop_s, end_detached=spec.end_detached)
     if core.must_spool:
         _spool(spec, core)
     link.close()
-    return 0
+    return code
 
 
 def _spool(spec: HostSpec, core: HostCore) -> None:

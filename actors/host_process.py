@@ -23,6 +23,7 @@ from agents_registry.errors import AgentError, NotFoundError, VibeAroundError
 STDERR_TAIL = 16 << 10
 CWD_LIMIT_S = 10.0
 COMMANDS_STEP_S = 0.5
+GRACE_S = 0.5
 
 
 class AgentProcess:
@@ -95,12 +96,23 @@ class AgentProcess:
         mine |= set(_below())
         attached = [p for p in mine if _session(p[0]) == self.pid]
         _end(attached, step_s)
-        detached = [p for p in {*mine, *_below()} if alive(*p) and p[0] != self.pid]
+        detached = self._detached(mine, min(step_s, GRACE_S))
         names = [f"{command_of(pid)} (pid {pid})" for pid, _ in detached]
         if end_detached:
             _end(detached, step_s)
             names = []
         return code, names
+
+
+    def _detached(self, known: set[tuple[int, int]], grace_s: float) -> list[tuple[int, int]]:
+        """What still lives. Servers that end with the agent's pipe get a moment to do so before they are named."""
+        until = time.monotonic() + grace_s
+        while True:
+            reap()
+            left = sorted(p for p in {*known, *_below()} if alive(*p) and p[0] != self.pid)
+            if not left or time.monotonic() >= until:
+                return left
+            time.sleep(0.01)
 
 
 def start_agent(argv: Sequence[str], env: Mapping[str, str], cwd: str, install_hint: str) -> AgentProcess:

@@ -280,6 +280,53 @@ def test_an_agent_that_never_answers_a_handshake_call_is_given_up_with_the_phase
     assert host.ended() == 0
 
 
+def test_a_stop_does_not_wait_for_a_handshake_that_hangs(stage: Stage) -> None:
+    supervisor = stage.supervisor()
+    host = stage.host({"hang": ["session/new"]}, limits=LIMITS._replace(session_s=600.0))
+    agent = supervisor.hellos.get(timeout=10)
+    supervisor.send(HostStop("closed"))
+    assert supervisor.wait("agent_gone").body["exit_code"] == 0
+    assert host.ended() == 0 and not alive(agent.agent_pid, agent.agent_start)
+
+
+def test_an_agent_that_ends_at_once_is_told_with_its_last_words(stage: Stage) -> None:
+    supervisor = stage.supervisor()
+    host = stage.host({"start": "exit 4", "stderr": "node: cannot find module\n"}, install_hint="npm install it")
+    failed = supervisor.wait("failed").body
+    assert failed["phase"] == "initialize" and "exit code 4" in failed["message"]
+    assert "cannot find module" in failed["hint"] and "npm install it" in failed["hint"]
+    assert host.ended() == 0
+
+
+def test_an_empty_session_given_for_an_unknown_id_is_no_resume(stage: Stage) -> None:
+    supervisor = stage.supervisor()
+    host = stage.host({"replay": 0, "no_caps": ["resume"]}, session="s-7", start="resume", expect_history=True)
+    failed = supervisor.wait("failed").body
+    assert (failed["phase"], failed["code"], failed["keep_session"]) == ("load", "resume_empty", True)
+    assert host.ended() == 0
+
+
+def test_a_mode_that_the_agent_does_not_have_is_not_passed_over(stage: Stage, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    supervisor = stage.supervisor()
+    host = stage.host({"modes": ["yolo"], "log": str(log)})
+    failed = supervisor.wait("failed").body
+    assert (failed["phase"], failed["code"]) == ("mode", "mode_unknown") and "yolo" in failed["message"]
+    assert host.ended() == 0
+
+
+@pytest.mark.parametrize(("start", "caps"), [("new", []), ("resume", []), ("resume", ["resume"]), ("fork", [])])
+def test_the_mode_that_asks_is_set_after_every_way_to_open_a_session(
+    stage: Stage, tmp_path: Path, start: str, caps: list[str]
+) -> None:
+    log = tmp_path / "log"
+    supervisor = stage.supervisor()
+    stage.host({"no_caps": caps, "log": str(log)}, session="" if start == "new" else "s-7", start=start)
+    assert supervisor.wait("ready").body["mode"] == "ask"
+    sent = [json.loads(line) for line in log.read_bytes().splitlines()]
+    assert sent[-1]["method"] == "session/set_mode" and sent[-1]["params"]["modeId"] == "ask"
+
+
 def test_a_refused_resume_is_told_with_its_reason_and_no_session_is_made_instead(stage: Stage, tmp_path: Path) -> None:
     log = tmp_path / "log"
     supervisor = stage.supervisor()

@@ -377,6 +377,17 @@ def test_a_disk_that_takes_no_file_costs_the_content_not_the_event(tmp_path: Pat
     assert body["text"].startswith("xxx") and body["incomplete"]
 
 
+def test_text_outside_of_a_turn_is_a_finished_block_after_a_silence(world: World) -> None:
+    world.start().prompt("t")
+    world.over("t")
+    world.says("by the way")
+    world.later(0.9)
+    world.says(", done")
+    assert world.events("text") == []
+    world.later(1.1)
+    assert [(e.turn, e.body["text"]) for e in world.events("text")] == [("", "by the way, done")]
+
+
 def test_updates_of_other_sessions_are_not_mixed_in(world: World) -> None:
     world.start().prompt("t")
     world.core.update("someone-else", updates.Text("noise"))
