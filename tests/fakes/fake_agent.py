@@ -9,7 +9,7 @@ Life: `ignore_term`, `ignore_eof`, `grandchild` ("group" or "session": a sleepin
 A prompt is a program, words separated by `;`: say TEXT · think TEXT · chunks N · big N (one chunk of N bytes) · line N
 (one raw line of N bytes) · tool · codextool · ask (a permission) · askmany N · unknown · media · wait (for a cancel) ·
 deaf (ignores cancels for ever) · exit N · fail · command (a sleeping one in a session of its own) · late TEXT (after
-the answer) · surrogate · plan · title TEXT · mode ID.
+the answer) · withdraw (asks, and takes it back) · fs (asks for a file write) · surrogate · plan · title TEXT · mode ID.
 """
 
 from __future__ import annotations
@@ -99,6 +99,14 @@ def run(session: str, program: str) -> str:
         elif verb == "askmany":
             for n in range(int(rest)):
                 text(session, f"answered {ask(session, n)} ")
+        elif verb == "withdraw":
+            params = {"sessionId": session, "toolCall": {"toolCallId": "w", "title": "never mind"}, "options": OPTIONS}
+            send({"id": "w", "method": "session/request_permission", "params": params})
+            send({"method": "$/cancel_request", "params": {"requestId": "w"}})
+            text(session, f"withdrawn {ANSWERS.get()['result']['outcome']['outcome']}")
+        elif verb == "fs":
+            send({"id": "f", "method": "fs/write_text_file", "params": {"sessionId": session, "path": "/x", "content": ""}})
+            text(session, f"refused {ANSWERS.get()['error']['code']}")
         elif verb == "unknown":
             update(session, "brand_new_kind", novelty={"a": 1})
         elif verb == "media":

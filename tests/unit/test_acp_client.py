@@ -160,6 +160,23 @@ def test_a_cancel_answers_open_permissions_and_those_that_come_after_it(agent: M
     assert [m["result"]["outcome"] for m in sent if "result" in m] == [{"outcome": "cancelled"}] * 3
 
 
+def test_a_withdrawn_permission_is_answered_with_cancelled_and_told(agent: Make) -> None:
+    driven = agent()
+    driven.client.initialize(LIMIT_S)
+    session = driven.client.new("/", [], LIMIT_S).session
+    driven.prompt(session, "withdraw").result(LIMIT_S)
+    assert driven.texts() == ["withdrawn cancelled"]
+    assert driven.withdrawn == [driven.asked.get(timeout=LIMIT_S)]
+
+
+def test_a_request_for_what_was_not_offered_is_refused_and_the_turn_goes_on(agent: Make) -> None:
+    driven = agent()
+    driven.client.initialize(LIMIT_S)
+    session = driven.client.new("/", [], LIMIT_S).session
+    assert driven.prompt(session, "fs").result(LIMIT_S)["stopReason"] == "end_turn"
+    assert driven.texts() == ["refused -32601"] and "fs/write_text_file" in driven.noise[0]
+
+
 def test_a_replay_is_kept_from_the_listener_also_when_it_comes_after_the_answer(agent: Make) -> None:
     driven = agent({"replay": 50, "late": 25})
     driven.client.initialize(LIMIT_S)

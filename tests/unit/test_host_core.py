@@ -142,6 +142,17 @@ def test_events_that_are_not_acked_for_long_are_sent_again(world: World) -> None
     assert [e.seq for e in world.events()] == [1, 1]
 
 
+def test_only_a_window_of_events_is_under_way_and_each_ack_moves_it(world: World) -> None:
+    world.start().prompt("t")
+    for _ in range(600):
+        world.core.update("s-1", updates.Plan([]))
+    assert [e.seq for e in world.events()] == list(range(1, 257))
+    world.tell(HostAck(100))
+    assert [e.seq for e in world.events()] == list(range(1, 357))
+    world.tell(HostAck(99_999))  # never given out: not believed
+    assert len(world.core.outbox.rest()) == 501
+
+
 def test_too_much_unacked_stops_the_reading_of_the_agent_until_it_is_acked(tmp_path: Path) -> None:
     world = World(tmp_path, limits={"unacked_bytes": 50_000}).start()
     world.prompt("t")
