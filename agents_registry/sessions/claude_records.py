@@ -24,6 +24,8 @@ _NOISE = re.compile(
     r"|Stop hook feedback:"
     r"|This session is being continued from a previous conversation)"
 )
+_MACHINE = frozenset({"isMeta", "isVisibleInTranscriptOnly", "promptSource", "origin"})
+"""Keys that may say that no human spoke."""
 _RESUME_NOISE = ("Continue from where you left off.", "No response requested.")
 """What old versions write when they resume a newer transcript; nobody said it."""
 
@@ -82,6 +84,10 @@ def user_kind(record: Record, content: list[Any]) -> UserKind:
         return "results"
     if len(content) > 1 and any(isinstance(block, dict) and block.get("type") == "tool_result" for block in content):
         return "results"
+    if len(content) == 1 and not record.keys() & _MACHINE:
+        text = first.get("text") if first.__class__ is dict else None
+        if text.__class__ is str and text and text[0] not in "<[ \n\tCST":
+            return "human"  # the plain case, which needs none of the patterns below (they begin with these characters)
     if record.get("isMeta") or record.get("isVisibleInTranscriptOnly") or record.get("promptSource") == "system":
         return "noise"
     origin = record.get("origin")

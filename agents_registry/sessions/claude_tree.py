@@ -31,6 +31,7 @@ from agents_registry.sessions.neutral import (
 )
 from agents_registry.sessions.neutral import clip as clip_text
 from agents_registry.sessions.plain import clean
+from agents_registry.sessions.times import seconds
 
 Record = dict[str, Any]
 
@@ -97,16 +98,17 @@ class _Reading:
             content = [{"type": "text", "text": content}]
         elif content.__class__ is not list:
             content = []
-        at = records.when(record)
+        at = seconds(record.get("timestamp"))
         if kind == "assistant":
             node = _Node(number, parent, kind)
             message = record["message"]
-            node.message = records.message_id(record)
-            if records.is_model_text(record):
-                self._answer(node, content, number, at)
+            found = message.get("id")
+            node.message = found if found.__class__ is str else ""
             model = message.get("model")
             if model.__class__ is str and model != "<synthetic>":
                 node.model = self._same(model)
+            if (node.model and "isApiErrorMessage" not in record) or records.is_model_text(record):
+                self._answer(node, content, number, at)
         else:
             what = records.user_kind(record, content)
             node = _Node(number, parent, what)
@@ -126,11 +128,11 @@ class _Reading:
             node.cwd = made.last_cwd = self._same(cwd)
             made.cwd = made.cwd or node.cwd
         branch = record.get("gitBranch")
-        if branch.__class__ is str and branch:
+        if branch and branch != made.branch and branch.__class__ is str:
             made.branch = branch
-        origin = record.get("forkedFrom")
-        if isinstance(origin, dict) and not made.parent_id:
-            made.parent_id = str(origin.get("sessionId", ""))
+        if "forkedFrom" in record and not made.parent_id:
+            origin = record["forkedFrom"]
+            made.parent_id = str(origin.get("sessionId", "")) if isinstance(origin, dict) else ""
 
     def _answer(self, node: _Node, content: list[Any], line: int, at: float | None) -> None:
         for block in content:

@@ -15,7 +15,17 @@ from typing import Any
 from agents_registry.sessions import codex_records as records
 from agents_registry.sessions.handing import SUMMARY_MARK
 from agents_registry.sessions.jsonl import JsonLines
-from agents_registry.sessions.neutral import USER, Builder, Conversation, FileRef, ImageRef, Text, clip, flat_text
+from agents_registry.sessions.neutral import (
+    USER,
+    Builder,
+    Conversation,
+    FileRef,
+    ImageRef,
+    Text,
+    clip,
+    clip_setting,
+    flat_text,
+)
 
 Record = dict[str, Any]
 _FORKS = 20
@@ -58,7 +68,7 @@ def read(path: Path, session_id: str, finder: Finder, *, clip_to: int = 0) -> Co
     Raises OSError when the file cannot be read. A parent that is not there any more is a skipped record, not an error.
     """
     log = _Log()
-    _collect(path, log, finder, clip_to, until=None, depth=0)
+    _collect(path, log, finder, clip_to or clip_setting(), until=None, depth=0)
     made = Builder("codex", session_id)
     conversation = made.conversation
     _assemble(made, log)

@@ -8,6 +8,8 @@ from typing import Any
 
 def seconds(value: Any) -> float | None:
     """Seconds since the epoch, or None for what is no time. Numbers beyond 10^11 are taken for milliseconds."""
+    if value.__class__ is str:
+        return _of_text(value)
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -18,15 +20,14 @@ def seconds(value: Any) -> float | None:
         if number != number or number in (float("inf"), float("-inf")):
             return None
         return number / 1000 if abs(number) >= 1e11 else number
-    if not isinstance(value, str) or not value:
-        return None
+    return None
+
+
+def _of_text(value: str) -> float | None:
     try:
         moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (OverflowError, ValueError):
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         return None
 
 
