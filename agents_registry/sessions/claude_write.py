@@ -53,10 +53,9 @@ class ClaudeWriter:
         if any(path.stem == session_id for path in store.files(root)):
             raise RefusedError(f"Claude Code has a session {session_id}; an existing session is never written.", hint="Use another id.")
         losses = handing.Losses()
-        lines = _Lines(conversation, session_id, self._clock(), self._new_id)
-        self._fill(lines, conversation, losses)
         path = root / "projects" / slug(os_path.realpath(conversation.cwd)) / f"{session_id}.jsonl"
-        handing.place(path, handing.json_lines(lines.records), "Claude Code")
+        with handing.placing(path, "Claude Code") as put:
+            self._fill(_Lines(conversation, session_id, self._clock(), self._new_id, put), conversation, losses)
         info = store.describe(path, root) or SessionInfo(
             self.agent, session_id, conversation.cwd, conversation.title, self._clock(), path, root
         )
@@ -85,7 +84,7 @@ class ClaudeWriter:
                     self._group(lines, part, conversation.agent)
         order.end()
         if conversation.title:
-            lines.records.append({"type": "custom-title", "customTitle": conversation.title, "sessionId": lines.session})
+            lines.put({"type": "custom-title", "customTitle": conversation.title, "sessionId": lines.session})
 
     def _group(self, lines: _Lines, group: list[handing.Answered], agent: str) -> None:
         for one in group:
@@ -100,8 +99,15 @@ class ClaudeWriter:
 class _Lines:
     """Records in a chain."""
 
-    def __init__(self, conversation: Conversation, session: str, now: float, new_id: Callable[[], str]) -> None:
-        self.records: list[dict[str, Any]] = []
+    def __init__(
+        self,
+        conversation: Conversation,
+        session: str,
+        now: float,
+        new_id: Callable[[], str],
+        put: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self.put = put
         self.session = session
         self._cwd, self._branch = conversation.cwd, conversation.branch
         self._times = handing.moments(conversation, now)
@@ -130,7 +136,7 @@ class _Lines:
 
     def _add(self, kind: str, message: dict[str, Any], more: dict[str, Any]) -> None:
         mine = self._new_id()
-        self.records.append(
+        self.put(
             {
                 "parentUuid": self._parent,
                 "isSidechain": False,

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from agents_registry.errors import RefusedError, UsageError
 from agents_registry.sessions import handing
 from agents_registry.sessions.codex import CodexStore, find_rollout
-from agents_registry.sessions.neutral import USER, Conversation, Text, Thinking, ToolCall, Turn
+from agents_registry.sessions.neutral import USER, Conversation, Text, Thinking, ToolCall, Turn, clip
 from agents_registry.sessions.port import SessionInfo, Written
 from agents_registry.sessions.times import iso
 from agents_registry.sessions.vocabulary import Tool, command_of, todo_items
@@ -32,6 +32,9 @@ _MCP = re.compile(r"(mcp__.+?)__(.+)")
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _WINDOW = 258_400
 """Tokens; what Codex 0.166 writes for its default model. Only shown."""
+
+_SHOWN = 1500
+"""Characters of a result in the window's log. The model's log has all of it."""
 
 
 def new_thread_id(now: float) -> str:
@@ -66,13 +69,13 @@ class CodexWriter:
             raise RefusedError(f"Codex has a thread {session_id}; an existing session is never written.", hint="Use another id.")
         now = self._clock()
         losses = handing.Losses()
-        lines = _Lines(conversation, session_id, now, paginated=self._paginated)
-        lines.begin(self._version, model_provider(root))
-        self._fill(lines, conversation, losses)
         local = datetime.fromtimestamp(now).astimezone()  # Codex names files by local time
         name = f"rollout-{local:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
         path = root / "sessions" / f"{local:%Y}" / f"{local:%m}" / f"{local:%d}" / name
-        handing.place(path, handing.json_lines(lines.records), "Codex")
+        with handing.placing(path, "Codex") as put:
+            lines = _Lines(conversation, session_id, now, put, paginated=self._paginated)
+            lines.begin(self._version, model_provider(root))
+            self._fill(lines, conversation, losses)
         info = CodexStore().describe(path, root) or SessionInfo(self.agent, session_id, conversation.cwd, conversation.title, now, path, root)
         losses.add("turns in another directory", handing.differing_cwds(conversation))
         losses.add("names of models", len({turn.model for turn in conversation.turns if turn.model}))
@@ -110,8 +113,10 @@ class CodexWriter:
 class _Lines:
     """Lines in order, each in both of the logs."""
 
-    def __init__(self, conversation: Conversation, thread: str, now: float, *, paginated: bool) -> None:
-        self.records: list[dict[str, Any]] = []
+    def __init__(
+        self, conversation: Conversation, thread: str, now: float, put: Callable[[Mapping[str, Any]], None], *, paginated: bool
+    ) -> None:
+        self._put, self._count = put, 0
         self._conversation, self._thread, self._paginated, self._now = conversation, thread, paginated, now
         self._times = handing.moments(conversation, now)
         self._turn = ""
@@ -173,10 +178,11 @@ class _Lines:
     def result(self, one: handing.Answered, agent: str) -> None:
         name, arguments, space = native_call(one.call, agent)
         text, failed = one.result.text, one.result.is_error
+        shown = clip(text, _SHOWN)[0]
         if name == "exec_command":
-            self._command(one.call.id, command_of(arguments), text, failed)
+            self._command(one.call.id, command_of(arguments), shown, failed)
         else:
-            self._tool(one.call.id, (space or "mcp__relay").removeprefix("mcp__"), name, arguments, text, failed)
+            self._tool(one.call.id, (space or "mcp__relay").removeprefix("mcp__"), name, arguments, shown, failed)
         custom = name == "apply_patch" and set(arguments) == {"input"}
         kind = "custom_tool_call_output" if custom else "function_call_output"
         self._response({"type": kind, "call_id": one.call.id, "output": text})
@@ -240,8 +246,9 @@ class _Lines:
     def _add(self, kind: str, payload: dict[str, Any]) -> None:
         record: dict[str, Any] = {"timestamp": iso(next(self._times))}
         if self._paginated:
-            record["ordinal"] = len(self.records)
-        self.records.append({**record, "type": kind, "payload": payload})
+            record["ordinal"] = self._count
+        self._count += 1
+        self._put({**record, "type": kind, "payload": payload})
 
 
 def native_call(call: ToolCall, agent: str) -> tuple[str, dict[str, Any], str]:

@@ -9,10 +9,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from agents_registry.errors import AgentError, RefusedError
 from agents_registry.sessions.neutral import (
@@ -31,6 +31,12 @@ INTERRUPTED = "[Tool call interrupted: no result was recorded]"
 SUMMARY_MARK = "[Summary of the conversation before this point]\n"
 """Opens the user message that carries a compaction into a store whose own form of it is not for others to write."""
 _UNCLEAN = re.compile(r"[^a-zA-Z0-9_-]")
+_SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
+_fast: Callable[[Any], bytes] | None
+try:
+    from orjson import dumps as _fast
+except ImportError:  # an accelerator, not a need
+    _fast = None
 
 
 class Losses:
@@ -134,26 +140,34 @@ def moments(conversation: Conversation, now: float) -> Iterator[float]:
         at += 0.001
 
 
-def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
-    """Records as bytes, one a line, the last one with its newline too. Line and paragraph separators are escaped:
-    they are legal inside JSON strings, but there are readers that split lines at them.
+def json_line(record: Mapping[str, Any]) -> bytes:
+    """A record as one line with its newline. Line and paragraph separators are escaped: they are legal inside JSON
+    strings, but there are readers that split lines at them.
     """
-    made = "".join(json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in records)
-    return made.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\u0085", "\\u0085").encode("utf-8", "replace")
+    try:
+        made = _fast(record) if _fast is not None else b""
+    except TypeError:
+        made = b""  # an integer or a text that the accelerator refuses; the standard library takes it
+    made = made or json.dumps(record, ensure_ascii=False, default=str, separators=(",", ":")).encode("utf-8", "replace")
+    for raw, escaped in _SEPARATORS:
+        if raw in made:
+            made = made.replace(raw, escaped)
+    return made + b"\n"
 
 
-def place(path: Path, data: bytes, agent: str) -> None:
-    """Creates the file with exactly this content, or nothing: temporary file beside it, fsync, link. Mode 0600.
+@contextlib.contextmanager
+def placing(path: Path, agent: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Takes records and creates the file of exactly these, or nothing: temporary file beside it, fsync, link. Mode 0600.
 
     Raises `RefusedError` when the file exists (it is left as it is), `AgentError` when the store cannot be written.
     """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            with open(descriptor, "wb") as file:
-                file.write(data)
+            with open(descriptor, "wb", buffering=1024 * 1024) as file:
+                yield lambda record: _write(file, record)
                 file.flush()
                 os.fsync(file.fileno())
             os.link(temporary, path)
@@ -171,6 +185,10 @@ def place(path: Path, data: bytes, agent: str) -> None:
         raise AgentError(
             f"The store of {agent} cannot be written: {error.strerror or error} ({path}).", hint="Check the rights of that directory."
         ) from error
+
+
+def _write(file: IO[bytes], record: Mapping[str, Any]) -> None:
+    file.write(json_line(record))
 
 
 def differing_cwds(conversation: Conversation) -> int:
