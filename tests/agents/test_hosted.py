@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.process.host_rig import Host, Supervisor, fake_spec, wait_until
 from transports.bus.messages import HostAnswer, HostCancel, HostEvent, HostReload, HostStop, Ok
 
 pytestmark = pytest.mark.agents
+MCP_SERVER = Path(__file__).resolve().parents[1] / "fakes" / "mcp_server.py"
 LIMITS = HostLimits(initialize_s=60, session_s=60, mode_s=30, cancel_s=20, stop_s=2)
 KINDS = {
     "claude": (CLAUDE_ACP, "default", run_claude, {}),
@@ -32,7 +34,7 @@ class Hosted:
         self.supervisor = Supervisor(data, sockets)
         self.hosts: list[Host] = []
 
-    def start(self, session: str = "", start: str = "new") -> str:
+    def start(self, session: str = "", start: str = "new", servers: Sequence[object] = ()) -> str:
         """A host; the session that it has."""
         binary, mode, _, env = KINDS[self.agent]
         self.supervisor.acked = 0
@@ -43,6 +45,7 @@ class Hosted:
             limits=LIMITS,
             session=session,
             start=start,
+            mcp_servers=list(servers),
             epoch=len(self.hosts) + 1,
             end_commands_on_cancel=self.agent == "codex",
         )
@@ -108,7 +111,9 @@ def test_what_somebody_else_wrote_is_known_after_a_reload(hosted: Hosted, model:
     assert "banana" in said and "cherry" in said
 
 
-def test_a_permission_is_asked_also_after_a_resume_and_the_tool_call_is_shown_whole(hosted: Hosted, model: FakeModel) -> None:
+def test_a_permission_is_asked_also_after_a_resume_and_the_tool_call_is_shown_whole(
+    hosted: Hosted, model: FakeModel
+) -> None:
     session = hosted.start()
     hosted.turn("t1", "hello")
     hosted.stop()
@@ -143,12 +148,34 @@ def test_a_stop_leaves_no_command_running(hosted: Hosted, model: FakeModel) -> N
     assert "ECHO" in hosted.turn("t2", "are you there")
 
 
+def test_a_stop_leaves_the_agents_servers_alone(hosted: Hosted, model: FakeModel) -> None:
+    server = {"name": "probe", "command": sys.executable, "args": [str(MCP_SERVER)], "env": []}
+    hosted.start(servers=[server])
+    for number in (1, 2):
+        hosted.supervisor.prompt(f"t{number}", "SLOW{300|0.1}")
+        wait_until(
+            lambda n=number: any(d.turn == f"t{n}" for d in list(hosted.supervisor.deltas)), "the first words", 30
+        )  # type: ignore[misc]
+        hosted.supervisor.send(HostCancel(f"t{number}"))
+        assert hosted.wait("turn_end").body["stop_reason"] == "cancelled"
+    hosted.supervisor.prompt("t3", "MCP{whoami|{}}")
+    asked = hosted.wait("permission").body
+    option = next(o["id"] for o in asked["options"] if o["kind"] == "allow_once")
+    hosted.supervisor.send(HostAnswer(asked["id"], option))
+    hosted.wait("turn_end")
+    tools = [e.body for e in hosted.supervisor.seen if e.kind == "tool" and e.turn == "t3"]
+    assert tools[-1]["status"] == "completed", tools[-1]
+    assert [e for e in hosted.supervisor.seen if e.kind == "notice"] == []
+
+
 def test_no_process_of_the_agent_is_left_after_a_stop(hosted: Hosted, model: FakeModel) -> None:
     hosted.start()
     hosted.turn("t", "hello")
     hello = hosted.supervisor.hellos.get(timeout=10)
     hosted.stop()
-    left = [p.name for p in Path("/proc").glob("[0-9]*") if _carries(p, f"wt_1/host/{hello.epoch}", str(hosted.home.home))]
+    left = [
+        p.name for p in Path("/proc").glob("[0-9]*") if _carries(p, f"wt_1/host/{hello.epoch}", str(hosted.home.home))
+    ]
     assert left == []
 
 
