@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Protocol
 
 import zmq
@@ -24,6 +25,7 @@ from transports.bus import envelope
 from transports.bus.access import PROVEN_KINDS, Access, Role, parse_peer_address, zap_reply
 from transports.bus.api import Delivery, Peer, Receiver
 from transports.bus.codec import decode, encode
+from transports.bus.frames import receive_all, receive_first, send_to
 from transports.bus.messages import Failed, Hello, Welcome
 from transports.bus.outbox import Outbox
 from transports.bus.peers import Connection, Outgoing, Question, frames_for
@@ -42,6 +44,7 @@ EARLY_LIMIT = 4 << 20
 MAX_PEERS = 4096
 _RETRY_S = (0.002, 0.1)
 _PROBE_S = 0.02
+_BUSY_S = 30e-6
 
 _Item = tuple[Connection, bytes, bytes, bool] | Callable[[], None]
 
@@ -99,6 +102,8 @@ class Endpoint:
         self._slow: set[Connection] = set()
         self._retry_s = _RETRY_S[0]
         self._probe_at = 0.0
+        self._burst = 1
+        self._read_at = 0.0
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._lock = SocketLock(path)
@@ -156,12 +161,18 @@ class Endpoint:
 
     def _receiver(self, connection: Connection) -> Receiver:
         """What stands in the switch for a peer's addresses: encodes on the caller's thread, hands over."""
-        put, limit = self._outbox.put, self._queue_limit
+        outbox, limit = self._outbox, self._queue_limit
+        put = outbox.put
 
         def receive(delivery: Delivery) -> None:
             if connection.gone:
                 raise Passivated  # its name may have a newer connection
             header, body, preview, given_up = frames_for(delivery, connection.asked)
+            if get_ident() == outbox.owner and not outbox.items:  # on the io thread, with nothing before it
+                self._transmit(connection, header, body, preview)
+                if given_up is not None:
+                    self._unanswered(connection, given_up, "has too many questions waiting")
+                return
             size = len(header) + len(body)
             waiting = connection.handed_over + connection.outgoing.size
             if preview and waiting > limit // 8:
@@ -309,17 +320,20 @@ class Endpoint:
     # --- io thread: inbound -------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        recv, connections = self._router.recv, self._connections
-        for _ in range(256):
+        router, connections = self._router, self._connections
+        # Trying until there is nothing costs an exception per round, a second poll costs as much: where the poller did
+        # not have to wait, more is likely to be there; else one message is all.
+        self._burst = min(256, 4 * self._burst) if time.perf_counter() - self._read_at < _BUSY_S else 1
+        for _ in range(self._burst):
             try:
-                identity = recv(zmq.DONTWAIT)
+                identity = receive_first(router)
             except zmq.Again:
-                return
+                break
             connection = connections.get(identity)
             if connection is None:
                 self._stranger(identity)
                 continue
-            parts = self._router.recv_multipart()
+            parts = receive_all(router)
             connection.liveness.heard = True
             try:
                 if len(parts) != 2:
@@ -331,6 +345,7 @@ class Endpoint:
                 self._error(identity, error)
                 continue
             self._frame(connection, header, parts[1])
+        self._read_at = time.perf_counter()
 
     def _stranger(self, identity: bytes) -> None:
         """The first frame of a connection: only a HELLO makes it a peer."""
@@ -471,7 +486,7 @@ class Endpoint:
             return
         if not connection.outgoing.frames:
             try:
-                self._router.send_multipart((connection.identity, header, body), zmq.DONTWAIT)
+                send_to(self._router, connection.identity, header, body)
                 return
             except zmq.ZMQError as error:
                 if error.errno == errno.EHOSTUNREACH:
@@ -491,7 +506,7 @@ class Endpoint:
             while outgoing.frames and not connection.gone:
                 header, body = outgoing.frames[0]
                 try:
-                    self._router.send_multipart((connection.identity, header, body), zmq.DONTWAIT)
+                    send_to(self._router, connection.identity, header, body)
                 except zmq.ZMQError as error:
                     if error.errno == errno.EHOSTUNREACH:
                         self._drop(connection, "the connection broke")
@@ -512,7 +527,7 @@ class Endpoint:
 
     def _send_last(self, identity: bytes, kind: int, error: VibeAroundError) -> None:
         try:
-            self._router.send_multipart((identity, envelope.pack(kind), encode(Failed(error.to_wire()))), zmq.DONTWAIT)
+            send_to(self._router, identity, envelope.pack(kind), encode(Failed(error.to_wire())))
         except zmq.ZMQError:
             self._counts["undeliverable"] += 1  # it is gone or hangs; it learns it from its own side of the connection
 

@@ -14,6 +14,7 @@ import zmq
 from agents_registry.errors import NotRunningError, RefusedError, VibeAroundError, from_wire
 from transports.bus import envelope
 from transports.bus.codec import decode, encode
+from transports.bus.frames import receive_all, send_pair
 from transports.bus.messages import Failed, Hello
 
 HWM = 2000
@@ -54,7 +55,7 @@ class Dealer:
     def send(self, header: bytes, body: bytes) -> bool:
         """False: the connection does not take it at the moment."""
         try:
-            self.socket.send_multipart((header, body), zmq.DONTWAIT)
+            send_pair(self.socket, header, body)
         except zmq.Again:
             return False
         return True
@@ -62,7 +63,7 @@ class Dealer:
     def receive(self) -> tuple[envelope.Header, bytes] | None:
         """The next frame pair; None when there is none now. Raises VersionError, EnvelopeError."""
         try:
-            parts = self.socket.recv_multipart(zmq.DONTWAIT)
+            parts = receive_all(self.socket)
         except zmq.Again:
             return None
         if len(parts) != 2:
