@@ -37,6 +37,7 @@ from transports.bus.messages import (
     MemoryOf,
     Ok,
     ProbeHost,
+    ProbeProcess,
     SpawnHost,
     StartReader,
     StopChild,
@@ -184,6 +185,8 @@ class SpawnerActor(ThreadActor):
                 self._reply(delivery, Ok(self._start_reader(message.name)))
             elif isinstance(message, StopChild):
                 self._stop_reader(message.name)
+            elif isinstance(message, ProbeProcess):
+                self._reply(delivery, Ok({"alive": alive(message.pid, message.start_time)}))
             elif isinstance(message, MemoryOf):
                 self._reply(delivery, Ok({"mb": [round(sum(_rss_mb(pid) for pid in group), 1) for group in message.pids]}))
             else:

@@ -10,16 +10,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from actors.away import TIMER as AWAY
+from actors.away import Away
 from actors.host_events import HostEvents
 from actors.host_link import INSTANCE, HostLink
 from actors.mailbox import Clock, Continue, Mailbox
+from actors.permission_desk import PermissionDesk
 from actors.permissions import Permission, Permissions
+from actors.thread_bindings import ThreadBindings
 from actors.turns import Turn, TurnQueue, error_event
 from agents_registry.errors import AgentError, BusyError, RefusedError, UsageError, VibeAroundError
 from transports.bus.api import Bus, Delivery
 from transports.bus.messages import (
     Failed,
-    HostAnswer,
     HostCancel,
     HostDelta,
     HostEvent,
@@ -27,6 +30,7 @@ from transports.bus.messages import (
     HostHello,
     HostPrompt,
     HostSetMode,
+    HostState,
     Load,
     Ok,
     PeerGone,
@@ -61,12 +65,15 @@ class ThreadSupervisor(Mailbox):
         self.thread_id = thread_id
         self.settings = settings
         self.new_id = new_id
-        self._leave = leave
+        self.leave = leave
         hosts = settings.hosts
         self.host = HostLink(self, (hosts.start_s, hosts.stop_s, hosts.reclaim_s))
         self.events = HostEvents(self)
         self.queue = TurnQueue(settings.routes.max_queue * 8)
         self.permissions = Permissions()
+        self.desk = PermissionDesk(self)
+        self.bindings = ThreadBindings(self)
+        self.away = Away(self)
         self.turn: Turn | None = None
         self.row: dict[str, Any] = {}
         self.session = ""
@@ -77,7 +84,7 @@ class ThreadSupervisor(Mailbox):
         self.deciding = False
         """The people are asked how to go on with a session that could not be resumed: nothing is started meanwhile."""
         self._loaded = False
-        self._closing = False
+        self.closing = False
         self._buffer: deque[Delivery] = deque()
         self.ask("history", Load("thread", [thread_id]), self._on_loaded, limit_s=20.0)
 
@@ -98,11 +105,12 @@ class ThreadSupervisor(Mailbox):
         if isinstance(answer, Failed):
             for delivery in buffered:
                 self.reply(delivery, answer)
-            self._leave()
+            self.leave()
             return
         data = answer.data
         self.row = data["thread"]
         self.routes = [r[0] for r in data["routes"]]
+        self.away.process = self.row["away"]
         current = next((s for s in data["sessions"] if s["current"]), None)
         if current is not None:
             self.session, self.store_root = current["id"], current["store_root"]
@@ -137,17 +145,17 @@ class ThreadSupervisor(Mailbox):
         elif isinstance(message, ThreadStop):
             self._stop(delivery, message)
         elif isinstance(message, ThreadAnswer):
-            self._answer(delivery, message)
+            self.desk.answer(delivery, message)
         elif isinstance(message, ThreadRoutes):
-            self._set_routes(message)
+            self.bindings.set_routes(message)
         elif isinstance(message, ThreadStatus):
             self.reply(delivery, Ok(self.status()))
         elif isinstance(message, ThreadRelease):
-            self._release(delivery, message)
+            self.bindings.release(delivery, message)
         elif isinstance(message, ThreadSession):
-            self._set_session(delivery, message)
+            self.bindings.set_session(delivery, message)
         elif isinstance(message, ThreadClose):
-            self._close(message)
+            self.bindings.close(message)
         elif isinstance(message, PeerGone):
             if self.host.state in ("idle", "busy", "starting"):
                 self.set_timer(LOST, self.settings.hosts.reclaim_s * 3)
@@ -163,14 +171,16 @@ class ThreadSupervisor(Mailbox):
         elif (name == CANCEL and self.turn is not None and self.turn.cancelling) or name == LOST:
             self.host.kill()
         elif name.startswith("expire:"):
-            self._expire(name.removeprefix("expire:"))
+            self.desk.expire(name.removeprefix("expire:"))
+        elif name == AWAY:
+            self.away.alarm()
         elif name == "leave":
             self.rest()
 
     # --- prompts and turns ---
 
     def _prompt(self, delivery: Delivery, request: ThreadPrompt) -> None:
-        if self.row.get("status") != "open" or self._closing:
+        if self.row.get("status") != "open" or self.closing:
             raise RefusedError("This conversation is closed.", hint="Start a new one with /new.", code="thread_closed")
         same = self.turn is not None and (self.turn.route, self.turn.key) == (request.route, request.key)
         if same or self.queue.knows(request.route, request.key):
@@ -198,6 +208,8 @@ class ThreadSupervisor(Mailbox):
             return
         self.cancel_timer(IDLE)
         if self.host.state == "dead":
+            if self.away.holds():
+                return
             self.host.start()
         if not self.host.ready:
             return
@@ -249,8 +261,8 @@ class ThreadSupervisor(Mailbox):
         if turn is not None:
             self.tell(f"route/{turn.route}", TurnOver(turn.key, {}))
         self.host.working(False)
-        if self._closing:
-            self._finish_close()
+        if self.closing:
+            self.bindings.finish_close()
             return
         self.pump()
 
@@ -263,11 +275,15 @@ class ThreadSupervisor(Mailbox):
             "event": "error", "code": "interrupted", "exit_code": 7,
             "message": f"The turn was interrupted: {why}.", "hint": "Send it again to run it again.",
         }
-        self.cancel_permissions(turn.id, "the turn was interrupted")
+        self.desk.cancel_all(turn.id, "the turn was interrupted")
+        if turn.cancelling:
+            ended = {"event": "done", "stop_reason": "cancelled"}
+            ops = [["turn_end", turn.id, "cancelled", "cancelled", self.now()]]
+            self.record(ops, lambda _: self.turn_ended(), events=[(turn, "done", ended)])
+            return
         ops = [["turn_end", turn.id, "interrupted", "interrupted", self.now()]]
         self.record(ops, lambda _: self.turn_ended(), events=[(turn, "error", error)])
-        if not turn.cancelling:
-            self._offer_again(turn)
+        self._offer_again(turn)
 
     def _offer_again(self, turn: Turn) -> None:
         options = [["again", "run it again"], ["leave", "leave it"]]
@@ -302,49 +318,6 @@ class ThreadSupervisor(Mailbox):
             self.set_timer(CANCEL, self.settings.threads.cancel_s)
         self.reply(delivery, Ok({"cancelled": cancelled, "dropped": len(dropped)}))
 
-    def _answer(self, delivery: Delivery, request: ThreadAnswer) -> None:
-        permission, option = self.permissions.choose(request.id, request.option, request.sender)
-        by = str(request.sender.get("name") or request.sender.get("id") or request.route)
-        outcome = option["name"] if option else "cancelled"
-        oid = str(option["id"]) if option else ""
-        state = "decided" if option else "cancelled"
-        self.permissions.decide(permission.id, f"{outcome}, by {by} in {request.route}")
-        self.cancel_timer(f"expire:{permission.id}")
-        forward = HostAnswer(permission.request, oid)
-        allows = option is not None and str(option.get("kind", "")).startswith("allow")
-        if not allows:
-            self.tell(self.host.address, forward)
-
-        def durable(answer: Any) -> None:
-            if isinstance(answer, Failed):
-                self.tell(self.host.address, HostAnswer(permission.request, ""))
-                self.reply(delivery, answer)
-                return
-            if allows:
-                self.tell(self.host.address, forward)
-            self.reply(delivery, Ok({"decided": outcome, "option": oid}))
-
-        ops = [["permission_decide", permission.id, state, oid, by, self.now()]]
-        event = {"event": "permission_done", "id": permission.id, "outcome": outcome, "option": oid, "by": by, "route": request.route}
-        self.record(ops, durable, events=[(self.turn, "permission_done", event)])
-
-    def _expire(self, pid: str) -> None:
-        permission = next((p for p in self.permissions.open() if p.id == pid), None)
-        if permission is not None:
-            self._settle(permission, "expired", "it expired")
-
-    def cancel_permissions(self, turn: str, why: str) -> None:
-        for permission in self.permissions.of_turn(turn):
-            self._settle(permission, "cancelled", why)
-
-    def _settle(self, permission: Permission, state: str, why: str) -> None:
-        self.permissions.decide(permission.id, why)
-        self.cancel_timer(f"expire:{permission.id}")
-        self.tell(self.host.address, HostAnswer(permission.request, ""))
-        event = {"event": "permission_done", "id": permission.id, "outcome": state, "option": "", "by": "", "why": why}
-        ops = [["permission_decide", permission.id, state, "", "", self.now()]]
-        self.record(ops, None, events=[(self.turn, "permission_done", event)])
-
     def _set_mode(self, turn: Turn) -> None:
         modes = [m for m in self.info.get("modes") or [] if isinstance(m, dict)]
         wanted = self.host.plan_mode if turn.kind == "plan" else turn.text
@@ -369,70 +342,6 @@ class ThreadSupervisor(Mailbox):
 
         self.ask(self.host.address, HostSetMode(chosen), answered, limit_s=30.0)
 
-    # --- routes, session, release, close ---
-
-    def _set_routes(self, request: ThreadRoutes) -> None:
-        before, self.routes = self.routes, [r[0] for r in request.routes]
-        for word, route in (("joined", request.joined), ("left", request.left)):
-            others = [r for r in (self.routes if word == "joined" else before) if r != route]
-            if route and others:
-                by = str(request.sender.get("name") or "")
-                body = {"event": "notice", "text": f"{route} {word} this conversation.", "what": word, "route": route, "by": by}
-                self.record([], None, events=[(None, "notice", body)], fanout=others)
-        if request.joined and self.turn is not None:
-            self._catch_up(request.joined, self.turn)
-        self.rest()
-
-    def _catch_up(self, route: str, turn: Turn) -> None:
-        """Who joins in mid-turn is shown that turn from its first event, with what is still open of it."""
-        still_open = {p.id for p in self.permissions.open()}
-
-        def shown(answer: Any) -> None:
-            events = answer.data["events"] if isinstance(answer, Ok) else []
-            again = [
-                (turn, e["kind"], e["body"])
-                for e in events
-                if e["kind"] in ("asked", "text", "tool", "plan") or (e["kind"] == "permission" and e["body"].get("id") in still_open)
-            ]
-            if again:
-                self.record([], None, events=again, fanout=[route], target=route)
-
-        self.ask("history", Load("turn_events", [turn.route, turn.key]), shown)
-
-    def _set_session(self, delivery: Delivery, request: ThreadSession) -> None:
-        if self.turn is not None:
-            raise BusyError("A turn is running in this conversation.", hint="Wait for it, or /stop it first.")
-
-        def gone() -> None:
-            self.session, self.store_root = request.session, request.store_root
-            self.row["start"] = request.start
-            self.reply(delivery, Ok({"session": self.session}))
-            self.pump()
-
-        self.host.stop("another session", gone)
-
-    def _release(self, delivery: Delivery, request: ThreadRelease) -> None:
-        if self.turn is not None and not request.stop_turn:
-            raise BusyError(
-                "A turn is running in this conversation.", hint="Wait for it to end, or stop it with /stop.", code="turn_running"
-            )
-        if self.turn is not None and self.turn.sent:
-            self.turn.cancelling = True
-            self.tell(self.host.address, HostCancel(self.turn.id))
-        self.host.stop(request.reason, lambda: self.reply(delivery, Ok({"session": self.session})))
-
-    def _close(self, request: ThreadClose) -> None:
-        self._closing = True
-        self.row["status"] = "closed"
-        closed = RefusedError(f"The conversation was closed: {request.reason}.", code="thread_closed")
-        for waiting in self.queue.drop_all():
-            self.answer_unrun(waiting, error_event(closed.to_wire()))
-        if self.turn is None:
-            self._finish_close()
-
-    def _finish_close(self) -> None:
-        self.host.stop("closed", self._leave)
-
     def rest(self) -> None:
         """Nothing to do: stop the host later (or now when nobody is attached), leave memory when it is gone."""
         if self.turn is not None or len(self.queue) or len(self.permissions):
@@ -442,7 +351,7 @@ class ThreadSupervisor(Mailbox):
             self.set_timer(IDLE, self.settings.threads.idle_shutdown_s if self.routes else 0.0)
         elif self.host.state == "dead":
             if self.quiet:
-                self._leave()
+                self.leave()
             elif "leave" not in self._timers:
                 self.set_timer("leave", 5.0)
 
@@ -456,6 +365,9 @@ class ThreadSupervisor(Mailbox):
 
     def now(self) -> float:
         return self.clock.now()
+
+    def tell_state(self, state: str) -> None:
+        self.tell("hosts", HostState(self.thread_id, state))
 
     def spawn_request(self, epoch: int) -> SpawnHost:
         start = self.row.get("start", "new") if self.session else "new"

@@ -273,3 +273,46 @@ def test_session_switch_ends_in_the_same_function(world: World) -> None:
 def test_a_pickup_without_a_possible_code_explains_what_a_code_is(world: World) -> None:
     assert "4 characters" in pickup(world, "a", "ABCDE")
     assert "look alike" in pickup(world, "a", "ABO1")
+
+
+def to_terminal(world: World) -> None:
+    world.session("abc-1")
+    pickup(world, "a", world.code("abc-1"))
+    world.write("a", "go on")
+    world.host.answer("ok")
+    world.living.add(4242)
+    assert isinstance(world.loop.ask("attacher", PickupTerminal(world.code("abc-1"), 4242, 1)), Ok)
+
+
+def test_while_a_terminal_has_the_session_a_message_waits_and_no_second_writer_starts(world: World) -> None:
+    to_terminal(world)
+    heard = world.listen("a")
+    world.write("a", "are you there?")
+    choice = next(e for e in heard if e["event"] == "choice")
+    assert [o["id"] for o in choice["options"]] == ["wait", "take_back", "fork"]
+    world.loop.pass_time(world.settings.choices.expire_s + 1)
+    assert len(world.hosts) == 1
+    world.living.clear()
+    world.loop.pass_time(4.0)
+    assert len(world.hosts) == 2
+    assert (world.host.request.start, world.host.request.session) == ("resume", "abc-1")
+
+
+@pytest.mark.parametrize(("choice", "start"), [("take_back", "resume"), ("fork", "fork")])
+def test_a_conversation_in_a_terminal_can_be_taken_back_or_forked(world: World, choice: str, start: str) -> None:
+    to_terminal(world)
+    heard = world.listen("a")
+    world.write("a", "are you there?")
+    asked = next(e for e in heard if e["event"] == "choice")
+    world.loop.ask("route/cli:local:a", Answer(asked["id"], choice))
+    assert world.host.request.start == start
+
+
+def test_a_terminal_that_has_ended_needs_no_question_also_after_a_restart(world: World) -> None:
+    to_terminal(world)
+    world.living.clear()
+    world.restart()
+    heard = world.listen("a")
+    world.write("a", "back again")
+    assert "choice" not in kinds(heard)
+    assert world.host.request.start == "resume"

@@ -38,6 +38,7 @@ from transports.bus.messages import (
     Ok,
     Preview,
     ProbeHost,
+    ProbeProcess,
     Read,
     RouteItem,
     SpawnHost,
@@ -156,6 +157,7 @@ class World:
         self.automatic = True
         self.alive_after_restart = False
         self.ended: list[EndHost] = []
+        self.living: set[int] = set()
         self.sessions: list[dict[str, Any]] = []
         self.running_turns = 0
         self.locked = False
@@ -238,6 +240,8 @@ class World:
             for host in self.hosts:
                 if (host.request.thread, host.request.epoch) == (message.thread, message.epoch):
                     host.die("killed by SIGKILL")
+        elif isinstance(message, ProbeProcess):
+            answer = Ok({"alive": message.pid in self.living})
         elif isinstance(message, MemoryOf):
             answer = Ok({"mb": [1.0 for _ in message.pids]})
         if answer is not None:

@@ -849,3 +849,11 @@ class IdentifySession:
     evidence: list[Any] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     issuer: dict[str, Any] = field(default_factory=dict)
+
+
+@message("probe_process")
+class ProbeProcess:
+    """Address `spawner`. Answered with Ok {alive}: whether this very process runs."""
+
+    pid: int
+    start_time: int
