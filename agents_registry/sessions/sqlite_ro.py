@@ -67,8 +67,14 @@ def _open(path: Path) -> sqlite3.Connection:
     address = path.resolve().as_uri()
     header = _header(path)
     in_wal_mode = len(header) > 19 and header[18] == 2
-    if in_wal_mode and not path.with_name(path.name + "-wal").exists():
-        return sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, timeout=WAIT_S)
+    log = path.with_name(path.name + "-wal")
+    if in_wal_mode and not log.exists():
+        connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, timeout=WAIT_S)
+        if not log.exists():
+            # A writer that begins from here on writes to its log first; what is read now stays as it is until the
+            # log is checkpointed, after some megabytes or at the writer's end.
+            return connection
+        connection.close()
     connection = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=WAIT_S)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +230,39 @@ def test_the_database_and_the_data_directory_can_be_moved(tmp_path: Path) -> Non
     assert STORE.roots({"HOME": "/h", "OPENCODE_DB": "~/my.db"}) == [Path("/h/my.db")]
     Writer(tmp_path / "opencode" / "opencode-dev.db").connection.close()
     assert [path.name for path in STORE.roots({"XDG_DATA_HOME": str(tmp_path)})] == ["opencode.db", "opencode-dev.db"]
+
+
+BUSY_WRITER = """
+import json, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], timeout=0)
+connection.execute("PRAGMA wal_autocheckpoint = 5")
+connection.execute("SELECT count(*) FROM session").fetchone()
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(300):
+    data = json.dumps({"role": "user", "time": {"created": number}})
+    connection.execute("INSERT INTO message VALUES(?,?,?,?,?)", (f"m{number:04}", "ses_main", number, number, data))
+    part = json.dumps({"type": "text", "text": str(number)})
+    connection.execute("INSERT INTO part VALUES(?,?,?,?,?,?)", (f"p{number:04}", f"m{number:04}", "ses_main", number, number, part))
+    connection.commit()  # raises "database is locked" if a reader stands in the way: nobody waits here
+print("done")
+"""
+
+
+def test_a_writer_that_never_waits_is_not_disturbed_by_reading(tmp_path: Path, writer: Writer) -> None:
+    writer.session("ses_main")
+    writer.connection.close()
+    command = [sys.executable, "-c", BUSY_WRITER, str(root_of(tmp_path))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as busy:
+        assert busy.stdin is not None and busy.stdout is not None
+        assert busy.stdout.readline() == "ready\n"
+        busy.stdin.write("go\n")
+        busy.stdin.flush()
+        seen = 0
+        while busy.poll() is None:
+            texts = read(tmp_path, "ses_main")
+            assert texts == [f"user: {number}" for number in range(len(texts))] and len(texts) >= seen
+            seen = len(texts)
+        out, err = busy.communicate(timeout=10)
+    assert (out, err) == ("done\n", "")
+    assert len(read(tmp_path, "ses_main")) == 300
