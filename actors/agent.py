@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from actors.host_assembler import Assembler
-from actors.host_files import HostFiles, clean
+from actors.host_files import HostFiles
 from actors.host_handshake import Ready
 from actors.host_lease import Lease
-from actors.host_outbox import HostOutbox
 from actors.host_permissions import OpenPermissions
+from actors.host_port import AgentPort
 from actors.host_spec import HostSpec
+from actors.host_voice import HostVoice
 from agents_registry.errors import AgentError, BusyError, UsageError, VibeAroundError
 from transports.acp import updates
 from transports.acp.errors import AgentGone
@@ -37,37 +37,6 @@ HELLO_S = 5.0
 Reply = Callable[[Any], None]
 
 
-class AgentPort(Protocol):
-    """The agent's process. None of these block; results come back as calls of `HostCore`."""
-
-    def open(self) -> None:
-        """Begin the handshake -> `opened` or `open_failed`."""
-
-    def reload(self, session: str) -> None:
-        """Open the session again -> `reloaded`."""
-
-    def begin_turn(self) -> None:
-        """Remember which processes the agent has now."""
-
-    def prompt(self, turn: str, session: str, blocks: list[Any]) -> None:
-        """Run a turn -> `turn_over`."""
-
-    def cancel(self, session: str) -> list[Permission]:
-        """Answer open permissions with cancelled and ask the agent to stop; returns those."""
-
-    def answer(self, permission: Permission, option: str | None) -> bool:
-        """Once; False when it was answered before."""
-
-    def set_mode(self, session: str, mode: str, then: Callable[[VibeAroundError | None], None]) -> None:
-        """`then` is called on the core's thread."""
-
-    def end_commands(self, turn: str) -> None:
-        """End what the turn started -> `commands_ended`."""
-
-    def stop(self) -> None:
-        """The shutdown ladder -> `stopped`."""
-
-
 class HostCore:
     """`send(message)` goes to the thread's address. `pids`: agent pid, group and start time (0 = never started)."""
 
@@ -84,11 +53,10 @@ class HostCore:
         pids: tuple[int, int, int],
     ) -> None:
         self.spec = spec
-        self._agent, self._send, self._files, self._clock = agent, send, files, clock
+        self._agent, self._send, self._clock = agent, send, clock
         self._host, self._pids = host, pids
         self.state = "starting"
         self.session = ""
-        self.turn = ""
         self._modes: tuple[tuple[str, str], ...] = ()
         self._mode = ""
         self._info: dict[str, Any] = {}
@@ -106,10 +74,15 @@ class HostCore:
         self._dead = False
         self._stirred_at = clock()
         self._end_by: float | None = None
-        self.outbox = HostOutbox(spec.epoch, send, bound=spec.limits.unacked_bytes, clock=clock)
-        self._assembler = Assembler(self, clock)
-        self._permissions = OpenPermissions(new_id, clock)
+        self._voice = HostVoice(spec, send, files, clock=clock)
+        self._assembler, self.outbox = self._voice.assembler, self._voice.outbox
+        self._permissions = OpenPermissions(agent, self._voice, new_id, clock)
         self._lease = Lease(spec.limits, clock)
+
+    @property
+    def turn(self) -> str:
+        """Key of the running turn, "" while there is none."""
+        return self._voice.turn
 
     # --- what the loop asks
 
@@ -155,7 +128,7 @@ class HostCore:
             self._hello()
         if self._cancel_at is not None and now >= self._cancel_at:
             self._cancel_at = None
-            self._notice(f"The agent did not stop within {self.spec.limits.cancel_s:g} s and was ended.")
+            self._voice.notice(f"The agent did not stop within {self.spec.limits.cancel_s:g} s and was ended.")
             self._stop()
         if not self.turn and self._assembler.open_size and now - self._stirred_at >= STRAY_S:
             self._assembler.finish_block()
@@ -165,10 +138,9 @@ class HostCore:
         self._without_supervisor()
 
     def _without_supervisor(self) -> None:
-        for request, permission in self._permissions.older(self._lease.since):
-            self._permission_over(request, permission, "lease")
+        self._permissions.cancel_older(self._lease.since)
         if self.turn and self._lease.turn_is_orphan and self._cancel_at is None:
-            self._notice("The supervisor was away for too long; the turn was cancelled.")
+            self._voice.notice("The supervisor was away for too long; the turn was cancelled.")
             self.cancel()
         if not self.turn and self._lease.is_over and self.state not in ("stopping", "ended"):
             self._stop()
@@ -181,7 +153,7 @@ class HostCore:
 
     def link_down(self) -> None:
         """The supervisor does not answer any more."""
-        self._linked = False
+        self._linked = self._voice.listened = False
         self._hello_at = None
         self.outbox.unlinked()
 
@@ -222,7 +194,7 @@ class HostCore:
             case m.HostCancel(turn):
                 self._cancel_turn(turn, reply)
             case m.HostAnswer(request, option):
-                self._answer(request, option, reply)
+                reply(m.Ok({"applied": self._permissions.answer(request, option)}))
             case m.HostSetMode(mode):
                 self._change_mode(mode, reply)
             case m.HostReload(session):
@@ -241,7 +213,7 @@ class HostCore:
             self._fenced_off = True
             self._stop()
             return
-        self._linked = True
+        self._linked = self._voice.listened = True
         self.outbox.linked(welcome.acked)
         self._assembler.snapshot()
         if self.state == "starting" and not self._opening:
@@ -274,7 +246,7 @@ class HostCore:
             "model": ready.opened.model,
             "commands": commands,
         }
-        self.event(
+        self._voice.event(
             "ready",
             {
                 "session": self.session,
@@ -294,7 +266,7 @@ class HostCore:
     def open_failed(self, phase: str, error: VibeAroundError) -> None:
         """The agent could not start or resume; the reason is told, and the host ends."""
         if self.state == "starting":
-            self.event(
+            self._voice.event(
                 "failed",
                 {
                     "phase": phase,
@@ -320,7 +292,7 @@ class HostCore:
         if ready is not None:
             before, self.session = self.session, ready.opened.session
             if before != self.session:
-                self.event("session", {"session": self.session, "alias_of": before})
+                self._voice.event("session", {"session": self.session, "alias_of": before})
             self._modes, self._mode = ready.opened.modes, ready.mode
         if reply is not None:
             reply(m.Failed(error.to_wire()) if error is not None else m.Ok({"session": self.session}))
@@ -345,7 +317,7 @@ class HostCore:
             return
         turn, blocks = self._held.popleft()
         self._seen.append(turn)
-        self.turn, self.state = turn, "busy"
+        self._voice.turn, self.state = turn, "busy"
         self._cancel_at, self._over = None, None
         self._assembler.reset()
         if self.spec.end_commands_on_cancel:
@@ -364,8 +336,7 @@ class HostCore:
         reason = str((result or {}).get("stopReason") or "end_turn") if error is None else "error"
         self._cancel_at = None
         self._assembler.end_turn(cancelled=reason == "cancelled" or error is not None)
-        for request, permission in self._permissions.all():
-            self._permission_over(request, permission, "turn")
+        self._permissions.cancel_all("turn")
         usage = {**self._assembler.usage, **_usage(result or {})}
         failure = None
         if error is not None:
@@ -379,15 +350,15 @@ class HostCore:
     def commands_ended(self, turn: str, names: list[str]) -> None:
         """What a cancelled turn had left running is gone."""
         if names and turn == self.turn:
-            self._notice(f"Ended what the stopped turn had left running: {', '.join(names)}.")
+            self._voice.notice(f"Ended what the stopped turn had left running: {', '.join(names)}.")
         self._close_turn()
 
     def _close_turn(self) -> None:
         if self._over is None:
             return
         (_, body), self._over = self._over, None
-        self.event("turn_end", body or {})
-        self.turn = ""
+        self._voice.event("turn_end", body or {})
+        self._voice.turn = ""
         self._lease.idle()
         if self.state == "busy":
             self.state = "idle"
@@ -398,7 +369,7 @@ class HostCore:
         if waiting is not None:
             self._held.remove(waiting)
             self._seen.append(turn)
-            self._emit(turn, "turn_end", {"stop_reason": "cancelled", "error": None, "usage": {}})
+            self._voice.event_of(turn, "turn_end", {"stop_reason": "cancelled", "error": None, "usage": {}})
         elif turn == self.turn and self.turn:
             self.cancel()
         reply(m.Ok())
@@ -408,7 +379,7 @@ class HostCore:
         if not self.turn or self._cancel_at is not None or self._over is not None:
             return
         self._cancel_at = self._clock() + self.spec.limits.cancel_s
-        self._drop_permissions(self._agent.cancel(self.session))
+        self._permissions.settled(self._agent.cancel(self.session), "cancel")
 
     # --- what the agent says
 
@@ -440,41 +411,11 @@ class HostCore:
         if self.state == "stopping":
             self._agent.answer(permission, None)
             return
-        self._assembler.finish_block()
-        request = self._permissions.add(permission)
-        options = [{"id": o.id, "name": o.name, "kind": o.kind} for o in permission.options]
-        title = permission.title or str(permission.tool.get("kind") or "The agent asks for permission")
-        self.event("permission", {"id": request, "title": title, "tool": permission.tool, "options": options})
+        self._permissions.ask(permission)
 
     def withdrawn(self, permission: Permission) -> None:
         """The agent asks no longer."""
-        request = self._permissions.find(permission)
-        if request is not None:
-            self._permission_over(request, permission, "agent")
-
-    def _answer(self, request: str, option: str, reply: Reply) -> None:
-        permission = self._permissions.get(request)
-        if permission is None:
-            reply(m.Ok({"applied": False}))
-            return
-        self._permissions.remove(request)
-        known = any(o.id == option for o in permission.options)
-        applied = self._agent.answer(permission, option if known else None)
-        outcome = "selected" if known else "cancelled"
-        self.event("permission_done", {"id": request, "outcome": outcome, "option": option if known else "", "by": "answer"})
-        reply(m.Ok({"applied": applied}))
-
-    def _permission_over(self, request: str, permission: Permission, by: str) -> None:
-        self._permissions.remove(request)
-        self._agent.answer(permission, None)
-        self.event("permission_done", {"id": request, "outcome": "cancelled", "option": "", "by": by})
-
-    def _drop_permissions(self, dropped: list[Permission]) -> None:
-        for permission in dropped:
-            request = self._permissions.find(permission)
-            if request is not None:
-                self._permissions.remove(request)
-                self.event("permission_done", {"id": request, "outcome": "cancelled", "option": "", "by": "cancel"})
+        self._permissions.settled([permission], "agent")
 
     def _change_mode(self, mode: str, reply: Reply) -> None:
         offered = [known for known, _ in self._modes]
@@ -492,7 +433,7 @@ class HostCore:
             return
         if mode != self._mode:
             self._mode = mode
-            self.event("mode", {"mode": mode})
+            self._voice.event("mode", {"mode": mode})
         reply(m.Ok({"mode": mode}))
 
     # --- the end
@@ -514,12 +455,11 @@ class HostCore:
             return
         self.state = "stopping"
         if self.turn and self.session:
-            self._drop_permissions(self._agent.cancel(self.session))
-        for request, permission in self._permissions.all():
-            self._permission_over(request, permission, "stop")
+            self._permissions.settled(self._agent.cancel(self.session), "cancel")
+        self._permissions.cancel_all("stop")
         for turn, _ in self._held:
             self._seen.append(turn)
-            self._emit(turn, "turn_end", _not_run())
+            self._voice.event_of(turn, "turn_end", _not_run())
         self._held.clear()
         if self._reloading is not None:
             self.reloaded(None, BusyError("The agent's host is stopping."))
@@ -534,40 +474,13 @@ class HostCore:
         code = exit_code if exit_code is not None and exit_code >= 0 else None
         signal = -exit_code if exit_code is not None and exit_code < 0 else None
         body = {"exit_code": code, "signal": signal, "stderr_tail": stderr_tail[-8192:], "detached": detached}
-        self.event("agent_gone", body)
+        self._voice.event("agent_gone", body)
         self.state = "ended"
         self._end_by = self._clock() + (FLUSH_S if self._linked else 0.0)
 
-    # --- the assembler's sink
-
-    def event(self, kind: str, body: dict[str, Any]) -> None:
-        """One durable event of the running turn."""
-        if kind not in ("text", "thought", "title", "commands", "mode", "other"):
-            self._assembler.finish_block()
-        self._emit(self.turn, kind, body)
-
-    def piece(self, kind: str, block: int, offset: int, text: str) -> None:
-        """Text in the making; nobody listens = nothing is sent."""
-        if self._linked:
-            self._send(m.HostDelta(self.spec.epoch, self.turn, kind, block, offset, clean(text)))
-
-    def _emit(self, turn: str, kind: str, body: dict[str, Any]) -> None:
-        try:
-            self.outbox.add(turn, kind, self._files.fit(body))
-        except (VibeAroundError, OSError) as error:
-            # A full disk, or a thing made of very many small parts: the event's place is kept, and says why it is bare.
-            reason = str(error)[:300]
-            bare = {k: v for k, v in body.items() if isinstance(v, str | int | float) and len(str(v)) < 1000}
-            if isinstance(body.get("text"), str):
-                bare["text"] = clean(body["text"][:200_000])
-            self.outbox.add(turn, kind, {**bare, "incomplete": reason})
-
-    def _notice(self, text: str) -> None:
-        self.event("notice", {"text": text})
-
     def noted(self, text: str) -> None:
         """A word for the people in the chat from the handshake or a guard."""
-        self._notice(text)
+        self._voice.notice(text)
 
 
 def _usage(result: dict[str, Any]) -> dict[str, Any]:

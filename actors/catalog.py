@@ -47,7 +47,7 @@ class Catalog(Mailbox):
                 continue
             installed = spec.id in there
             why = "" if installed else (spec.install_hint or f"va agents install {spec.id}")
-            listed.append({"id": spec.id, "name": spec.name, "installed": installed, "usable": installed, "why": why})
+            listed.append({"id": spec.id, "aliases": list(spec.aliases), "name": spec.name, "installed": installed, "usable": installed, "why": why})
         return listed
 
     def _status(self, delivery: Delivery) -> None:

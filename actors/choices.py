@@ -76,6 +76,14 @@ class Choices:
         self._close(cid, choice.ask.harmless, "")
         return choice.ask
 
+    def withdraw(self, cid: str, why: str) -> RouteAsk | None:
+        """Settle it without anybody's answer: continues with "withdrawn". None when it is not open."""
+        choice = self._open.get(cid)
+        if choice is None:
+            return None
+        self._close(cid, "withdrawn", why)
+        return choice.ask
+
     def _close(self, cid: str, option: str, by: str) -> None:
         choice = self._open.pop(cid)
         self._closed[cid] = f"{option}" + (f", by {by}" if by else " (nobody answered)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.commands import Command, read_code, rule, text
 from actors.turns import error_event
-from agents_registry.errors import NotFoundError, UsageError, VibeAroundError, from_wire
+from agents_registry.errors import AgentError, NotFoundError, UsageError, VibeAroundError, from_wire
 from transports.bus.api import Delivery
 from transports.bus.messages import (
     Attached,
@@ -153,6 +153,10 @@ class RouteCommands:
         assert isinstance(command, Command)
         if (rule(command.name, command.form).changes_binding or command.name == "pickup") and self._r.open_turns and not item.agreed:
             return self._during_turn(item, command)
+        if item.question:
+            # The turn ended before anybody answered: what was asked is moot.
+            self._r.withdraw(item.question, "the turn has ended")
+            item.question = ""
         self._r.working()
         handler = getattr(self, f"_do_{command.name}", None)
         if handler is None:
@@ -175,7 +179,12 @@ class RouteCommands:
             self._r.settings.choices.expire_s, item.key,
         )
 
+        item.question = ask.id
+
         def answered(option: str, by: str) -> None:
+            item.question = ""
+            if option == "withdrawn":
+                return
             if option == "drop":
                 self._r.working()
                 self.unclaim(item)
@@ -188,7 +197,8 @@ class RouteCommands:
         return False
 
     def _reply(self, item: Item, words: str) -> None:
-        self._r.finish(item, {"event": "reply", "text": words})
+        rest = text.rest_note(item.parsed.rest) if isinstance(item.parsed, Command) else ""
+        self._r.finish(item, {"event": "reply", "text": f"{words}\n{rest}" if rest else words})
 
     def _fail(self, item: Item, error: VibeAroundError) -> None:
         self._r.finish(item, error_event(error.to_wire()))
@@ -302,7 +312,14 @@ class RouteCommands:
             return
         if command.profile not in ("", "direct"):
             raise NotFoundError(f"There is no profile {command.profile!r}.", hint="`direct` is the only profile for now.")
-        self._with_status(lambda s: self._start(item, s.get("workspace", ""), command.arg), lambda e: self._fail(item, e))
+
+        def listed(answer: Any) -> None:
+            row = next((a for a in answer.data["agents"] if command.arg.casefold() in (a["id"], *a["aliases"])), None)
+            if row is not None and not row["installed"]:
+                raise AgentError(f"{row['name']} is not installed here.", hint=row["why"], code="agent_missing")
+            self._with_status(lambda s: self._start(item, s.get("workspace", ""), command.arg), lambda e: self._fail(item, e))
+
+        self._call(item, "catalog", GetAgents(), listed)
 
     def _do_profile(self, item: Item, command: Command) -> None:
         self._call(item, "attacher", SetProfile(self._r.route, command.arg), lambda _: self._reply(item, "Profile is direct."))

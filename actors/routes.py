@@ -65,6 +65,7 @@ class Item:
     claim: Any = None
     waiting: bool = False
     """A question about it is open, or it waits for the turn to end."""
+    question: str = ""
 
 
 class RouteActor(Mailbox):
@@ -368,6 +369,14 @@ class RouteActor(Mailbox):
         event = self.choices.open(ask, then)
         self.set_timer(f"choice:{ask.id}", ask.expires_in_s)
         self.listeners.passing({**event, "key": ask.turn}, ask.turn, self.thread)
+
+    def withdraw(self, question: str, why: str) -> None:
+        """A question that nobody needs to answer any more."""
+        ask = self.choices.withdraw(question, why)
+        if ask is not None:
+            self.cancel_timer(f"choice:{question}")
+            event = {"event": "choice_done", "id": ask.id, "option": "", "by": "", "text": f"No answer is needed: {why}.", "key": ask.turn}
+            self.listeners.passing(event, ask.turn, self.thread)
 
     def _choice_done(self, ask: RouteAsk, option: str, by: str) -> None:
         why = "" if by else "Nobody answered in time."

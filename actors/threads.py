@@ -19,7 +19,7 @@ from actors.permission_desk import PermissionDesk
 from actors.permissions import Permission, Permissions
 from actors.thread_bindings import ThreadBindings
 from actors.turns import Turn, TurnQueue, error_event
-from agents_registry.errors import AgentError, BusyError, RefusedError, UsageError, VibeAroundError
+from agents_registry.errors import AgentError, BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError
 from transports.bus.api import Bus, Delivery
 from transports.bus.messages import (
     Failed,
@@ -325,7 +325,8 @@ class ThreadSupervisor(Mailbox):
         if not chosen:
             known = ", ".join(str(m.get("id")) for m in modes) or "none"
             what = "This agent has no plan mode" if turn.kind == "plan" else f"This agent has no mode {turn.text!r}"
-            self.answer_unrun(turn, {"event": "reply", "text": f"{what}. Its modes: {known}."})
+            hint = f"Its modes: {known}."
+            self.answer_unrun(turn, error_event(NotFoundError(f"{what}.", hint=hint, code="no_mode").to_wire()))
             self.pump()
             return
 

@@ -480,6 +480,7 @@ def test_another_agent_is_a_new_thread_and_is_said_so(world: World) -> None:
     heard = world.listen("a")
     world.write("a", "hello")
     world.host.answer("hi")
+    world.installed.append("claude")
     world.write("a", "/agent claude")
     assert "New conversation with claude" in words(heard)[-1]
     threads = world.loop.query("threads", 10, False)["threads"]
@@ -548,3 +549,29 @@ def test_a_chat_that_joins_in_mid_turn_sees_the_question_what_was_said_and_the_o
     world.host.end()
     assert words(heard)[-1] == "the second part"
     assert words(heard).count("the first part") == 1
+
+
+def test_an_agent_that_is_not_installed_is_refused_with_the_way_to_install_it_and_nothing_changes(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "hello")
+    world.host.answer("hi")
+    world.write("a", "/agent codex")
+    error = next(e for e in heard if e["event"] == "error")
+    assert "install" in error["hint"]
+    assert len(world.loop.query("threads", 10, True)["threads"]) == 1
+
+
+def test_a_question_that_the_end_of_the_turn_overtakes_is_taken_back(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "long")
+    world.write("a", "/close")
+    choice = next(e for e in heard if e["event"] == "choice")
+    world.host.answer("done")
+    assert [e["id"] for e in heard if e["event"] == "choice_done"] == [choice["id"]]
+    assert "closed" in words(heard)[-1]
+
+
+def test_lines_behind_a_command_are_not_swallowed_in_silence(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "/new\nand then do this")
+    assert "not used" in words(heard)[-1]

@@ -158,6 +158,7 @@ class World:
         self.alive_after_restart = False
         self.ended: list[EndHost] = []
         self.living: set[int] = set()
+        self.installed = ["demo"]
         self.sessions: list[dict[str, Any]] = []
         self.running_turns = 0
         self.locked = False
@@ -183,7 +184,7 @@ class World:
             ),
             Workspaces(loop.switch, loop.clock, Path("/default"), loop.new_id),
             Attacher(loop.switch, loop.clock, s, self.registry, loop.new_id, lambda: "demo"),
-            Catalog(loop.switch, loop.clock, self.registry, lambda: {"version": "t"}, lambda: ["demo"]),
+            Catalog(loop.switch, loop.clock, self.registry, lambda: {"version": "t"}, lambda: self.installed),
         ):
             loop.add(logic.address, logic.receive)
         loop.prefix("route/", self._route)
