@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PREFIX = 4
 """Characters an id must at least be given with to be found by prefix."""
+_WHOLE = 36
+"""Characters of a whole id."""
 _TITLES_LOOKED_AT = 200
 _WIDER = 8
 """How much more than a look's usual size is read when a head holds no prompt (large context records come first)."""
@@ -87,6 +89,8 @@ class ClaudeStore:
         if exact:
             return self._narrow([self._look(path, stat, root, live) for path, stat in newest(exact)], cwd)
         prefix = [path for path in files if len(wanted) >= PREFIX and path.stem.lower().startswith(lowered)]
+        if prefix and len(wanted) < _WHOLE:  # too short to be the earlier id of another session
+            return self._narrow([self._look(path, stat, root, live) for path, stat in newest(prefix)], cwd)
         looked = [info for path, stat in newest(files)[:_TITLES_LOOKED_AT] if (info := self._look(path, stat, root, live))]
         alias = [info for info in looked if wanted in info.aliases]
         if alias:

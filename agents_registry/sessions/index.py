@@ -141,9 +141,7 @@ class SessionIndex:
         known = self._rows(one.agent, root)
         for path, fingerprint, info in self._candidates(one, root, cwd, known):
             if info is None:
-                info = _describe(one, path, root)
-                if info is None:
-                    continue
+                info = _describe(one, path, root) or _no_session(one.agent, path, root)
                 fresh.append((info, fingerprint))
             if info.parent_id or (cwd is not None and not any(same_dir(place, cwd) for place in (info.cwd, *info.cwds[:1]))):
                 continue
@@ -201,11 +199,11 @@ class SessionIndex:
     def _changed(self, one: SessionStore, root: Path) -> Iterator[tuple[SessionInfo, str, bool]]:
         known = self._rows(one.agent, root)
         for path, fingerprint, info in self._candidates(one, root, None, known):
-            looked = info if info is not None else _describe(one, path, root)
-            if looked is None or looked.parent_id:
-                continue
+            looked = info or _describe(one, path, root) or _no_session(one.agent, path, root)
             row = known.get((str(looked.path), looked.id))
-            yield looked, fingerprint, row is None or row.read != fingerprint
+            if looked.parent_id and info is None:
+                self._put(looked, fingerprint)
+            yield looked, fingerprint, not looked.parent_id and (row is None or row.read != fingerprint)
 
     def _read(self, one: SessionStore, info: SessionInfo, fingerprint: str) -> bool:
         from agents_registry.sessions.neutral import clipped_results
@@ -294,6 +292,11 @@ def _by_file(one: SessionStore) -> bool:
 def _describe(one: SessionStore, path: Path, root: Path) -> SessionInfo | None:
     made: SessionInfo | None = one.describe(path, root)  # type: ignore[attr-defined]
     return made
+
+
+def _no_session(agent: str, path: Path, root: Path) -> SessionInfo:
+    """Remembers that a file holds no session, so that it is not opened again until it changes; never listed."""
+    return SessionInfo(agent, path.stem, "", "", 0.0, path, root, parent_id="(no session)")
 
 
 def _never(path: Path) -> bool:

@@ -88,6 +88,24 @@ def test_only_what_changed_is_read_again(env: dict[str, str], tmp_path: Path, mo
         assert hits(index, "word3") == {"s3"}
 
 
+def test_a_file_that_is_no_session_is_opened_once(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session(env, "real", "words")
+    (root_of(env) / "notes.jsonl").write_text('{"some":"thing"}\n')
+    looked: list[str] = []
+    real = DemoStore._look
+
+    def counted(self: DemoStore, path: Path, *rest: object) -> object:
+        looked.append(path.stem)
+        return real(self, path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DemoStore, "_look", counted)
+    with SessionIndex(tmp_path / "s.db") as index:
+        for _ in range(2):
+            assert [info.id for info in index.listing(env)] == ["real"]
+            index.refresh(env)
+        assert sorted(looked) == ["notes", "real"]
+
+
 def test_what_is_gone_is_forgotten(env: dict[str, str], tmp_path: Path) -> None:
     path = session(env, "gone", "unforgettable")
     session(env, "kept", "unforgettable too")
