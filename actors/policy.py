@@ -18,6 +18,7 @@ _FROM_SURFACE: dict[str, tuple[type[Any], ...]] = {
     "workspaces": (m.ListWorkspaces, m.AddWorkspace, m.ChangeWorkspace, m.FindWorkspace),
     "attacher": (m.PickupTerminal, m.PrepareHandover, m.HandoverThread, m.ListSessions, m.EndSessionHost),
     "supervisor": (m.Shutdown,),
+    "spawner": (m.RefreshEnvironment,),
 }
 _FROM_AGENT: dict[str, tuple[type[Any], ...]] = {
     # A route lets an agent's submit through only for commands that the table gives to agents.
@@ -41,7 +42,8 @@ def allow(peer: Peer, address: str, message: Any) -> VibeAroundError | None:
     if peer.role == "bridge":
         if address.startswith("route/") and not address.startswith(f"route/{peer.name.removeprefix('bridge/')}:"):
             return _refused(f"this bridge does not serve {address.removeprefix('route/')}")
-        return None if _listed(_FROM_SURFACE, address, message) else _refused(f"a bridge may not send {message.TAG}")
+        own = address not in ("supervisor", "spawner") and _listed(_FROM_SURFACE, address, message)
+        return None if own else _refused(f"a bridge may not send {message.TAG} to {address}")
     if peer.role == "agent":
         if _listed(_FROM_AGENT, address, message):
             return None

@@ -38,6 +38,7 @@ from transports.bus.messages import (
     Ok,
     ProbeHost,
     ProbeProcess,
+    RefreshEnvironment,
     SpawnHost,
     StartReader,
     StopChild,
@@ -71,9 +72,14 @@ class Children:
         self._secrets: dict[tuple[str, str], str] = {}
         self._hosts: dict[str, _Host] = {}
         self._readers: dict[str, Child] = {}
-        self.login = login_environment(environ)
+        self._own_environ = dict(environ)
+        self.read_login()
+
+    def read_login(self) -> None:
+        """What a terminal would have; hosts that start from now on get it."""
+        self.login = login_environment(self._own_environ)
         self.environ = dict(self.login.variables)
-        self._installed: list[str] = installed_ids(registry.all(), self.environ, data_dir)
+        self._installed = installed_ids(self.registry.all(), self.environ, self.data_dir)
 
     def installed(self) -> list[str]:
         return list(self._installed)
@@ -185,6 +191,9 @@ class SpawnerActor(ThreadActor):
                 self._reply(delivery, Ok(self._start_reader(message.name)))
             elif isinstance(message, StopChild):
                 self._stop_reader(message.name)
+            elif isinstance(message, RefreshEnvironment):
+                self._children.read_login()
+                self._reply(delivery, Ok({"source": self._children.login.source, "agents": self._children.installed()}))
             elif isinstance(message, ProbeProcess):
                 self._reply(delivery, Ok({"alive": alive(message.pid, message.start_time)}))
             elif isinstance(message, MemoryOf):

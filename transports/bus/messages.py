@@ -857,3 +857,9 @@ class ProbeProcess:
 
     pid: int
     start_time: int
+
+
+@message("refresh_environment")
+class RefreshEnvironment:
+    """Address `spawner` (`va up` on a running supervisor): read the login shell's environment again and look for newly
+    installed agents. Answered with Ok {source, agents[]}."""

@@ -26,12 +26,13 @@ _DOWN_S = 90.0
 @click.command("up")
 @json_option
 def up(as_json: bool) -> None:
-    """Start VibeAround in the background. Does nothing when it runs already."""
+    """Start VibeAround in the background. One that runs already reads the login environment anew."""
     data_dir = paths.ensure_data_dir(paths.data_dir())
     known = False
     try:
         status = _status(5.0)
         known = True
+        _refresh()
     except NotRunningError:
         status = start(data_dir)
     if as_json:
@@ -40,6 +41,14 @@ def up(as_json: bool) -> None:
         emit(f"VibeAround {status['version']} is running already (pid {status['pid']}).")
     else:
         emit(f"VibeAround {status['version']} is running (pid {status['pid']}), data in {status['data_dir']}.")
+
+
+def _refresh() -> None:
+    """A running supervisor reads the login shell's environment again: hosts that start from now on get it."""
+    from transports.bus.messages import RefreshEnvironment
+    from transports.cli.connect import ask
+
+    ask("spawner", RefreshEnvironment(), 15.0)
 
 
 def _status(timeout: float) -> dict[str, Any]:
