@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents_registry.sessions import claude_live, jsonl
-from agents_registry.sessions.paths import newest, placed, same_dir
+from agents_registry.sessions.paths import newest, placed, real, same_dir
 from agents_registry.sessions.plain import clean, one_line
 from agents_registry.sessions.port import Inspection, SessionInfo, Tail
 
@@ -157,7 +157,7 @@ class ClaudeStore:
 
     def _places(self, root: Path, cwd: str | None, subagents: bool) -> Iterator[Sequence[Path]]:
         if cwd is not None:
-            names = dict.fromkeys((slug(os.path.realpath(cwd)), slug(cwd)))
+            names = dict.fromkeys((slug(real(cwd)), slug(cwd)))
             yield [path for name in names for path in _transcripts(root / "projects" / name)]
         yield self._files(root, subagents=subagents)
 
@@ -257,7 +257,7 @@ def _belongs(info: SessionInfo, cwd: str) -> bool:
 def _home_of(name: str, cwds: Sequence[str]) -> str:
     """The recorded directory whose sessions lie in the directory `name`; there `claude --resume` finds this one."""
     for cwd in dict.fromkeys(cwds):
-        if slug(cwd) == name or slug(os.path.realpath(cwd)) == name:
+        if slug(cwd) == name or slug(real(cwd)) == name:
             return clean(cwd)
     return clean(cwds[0]) if cwds else ""
 

@@ -85,6 +85,8 @@ class _Reading:
                 lines.note(number, "a copy of an earlier record")
                 continue
             parent = record.get("parentUuid", self.leaf)
+            if parent.__class__ is not str:
+                parent = None
             if spoken:
                 nodes[uuid] = self._spoken(number, parent, str(kind), record)
                 self.leaf = uuid

@@ -150,7 +150,7 @@ def _summary(payload: Record) -> str:
     if isinstance(message, str) and message.strip():
         return message
     parts = []
-    for item in payload.get("replacement_history") or []:
+    for item in _list(payload.get("replacement_history")):
         if not isinstance(item, dict) or item.get("type") != "message" or item.get("role") not in ("user", "assistant"):
             continue
         text = records.message_text(item)
@@ -173,6 +173,8 @@ def _response(payload: Record, line: int, at: float | None, clip_to: int) -> _St
     if kind == "reasoning":
         text = flat_text(payload.get("summary")) or flat_text(payload.get("content"))
         return _Step("response", "thinking", line, at, text) if text.strip() else None
+    if not isinstance(kind, str):
+        return None
     if kind in records.CALLS:
         name, arguments = records.call_parts(payload)
         return _Step("response", "call", line, at, name, {"arguments": arguments}, records.call_id(payload) or f"line {line}")
@@ -185,14 +187,13 @@ def _response(payload: Record, line: int, at: float | None, clip_to: int) -> _St
 def images(payload: Record, line: int, at: float | None) -> list[ImageRef | FileRef]:
     """References to the images of a user message (as event, as item, or as response item)."""
     found: list[ImageRef | FileRef] = []
-    for path in payload.get("local_images") or []:
+    for path in _list(payload.get("local_images")):
         if isinstance(path, str):
             found.append(ImageRef("image/*", path, 0, line, at))
-    for address in payload.get("images") or []:
+    for address in _list(payload.get("images")):
         if isinstance(address, str):
             found.append(_image(address, line, at))
-    content = payload.get("content")
-    for block in content if isinstance(content, list) else []:
+    for block in _list(payload.get("content")):
         if not isinstance(block, dict):
             continue
         if block.get("type") in ("input_image", "image", "Image"):
@@ -200,6 +201,10 @@ def images(payload: Record, line: int, at: float | None) -> list[ImageRef | File
         elif block.get("type") in ("local_image", "LocalImage"):
             found.append(ImageRef("image/*", str(block.get("path", "")), 0, line, at))
     return found
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _image(address: str, line: int, at: float | None) -> ImageRef:

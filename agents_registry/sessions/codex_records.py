@@ -60,7 +60,9 @@ def unwrap(record: Record) -> tuple[str, Record]:
     """(kind, payload): kind is one of `ENVELOPES`, or "" for a line of no known shape."""
     payload = record.get("payload")
     kind = record.get("type")
-    if isinstance(payload, dict) and isinstance(kind, str):
+    if kind is not None and not isinstance(kind, str):
+        return "", {}
+    if isinstance(payload, dict) and kind is not None:
         return kind, payload
     if kind in _BARE_CALLS and isinstance(record.get("function"), dict):
         return "response_item", {**record, "type": _BARE_CALLS[kind], "name": record["function"].get("name", "")}

@@ -16,6 +16,7 @@ from agents_registry.sessions.neutral import (
     ToolCall,
     ToolResult,
 )
+from agents_registry.sessions.plain import clean
 from agents_registry.sessions.times import iso
 from agents_registry.sessions.vocabulary import Tool, command_of
 
@@ -33,7 +34,7 @@ _STYLE = (
 
 def to_html(conversation: Conversation) -> str:
     """The page; its policy forbids loading anything, so it can be opened anywhere."""
-    return "\n".join(_lines(conversation)) + "\n"
+    return clean("\n".join(_lines(conversation)) + "\n")
 
 
 def _lines(made: Conversation) -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents_registry.errors import BusyError, UsageError, VibeAroundError
 from agents_registry.sessions import catalog
-from agents_registry.sessions.paths import newest, same_dir
+from agents_registry.sessions.paths import newest, real, same_dir
 from agents_registry.sessions.port import SessionInfo, SessionStore
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class SessionIndex:
         return True
 
     def _put(self, info: SessionInfo, fingerprint: str, *, read: str = "") -> int:
-        place = os.path.realpath(info.cwd) if info.cwd else ""
+        place = real(info.cwd) if info.cwd else ""
         lists = [json.dumps(list(value), ensure_ascii=False) for value in (info.aliases, info.cwds)]
         found = self.db.execute(
             "insert into indexed(path, id, agent, store_root, fingerprint, cwd, place, title, first_prompt, parent_id, aliases, "

@@ -17,6 +17,7 @@ from agents_registry.sessions.neutral import (
     ToolCall,
     ToolResult,
 )
+from agents_registry.sessions.plain import clean
 from agents_registry.sessions.times import iso
 from agents_registry.sessions.vocabulary import Tool, command_of, touched_paths
 
@@ -25,7 +26,7 @@ _TICKS = re.compile(r"`{3,}")
 
 def to_markdown(conversation: Conversation) -> str:
     """One document: a heading, where it comes from, then turn by turn. Ends with a newline."""
-    return "\n".join(_lines(conversation)).rstrip() + "\n"
+    return clean("\n".join(_lines(conversation)).rstrip() + "\n")
 
 
 def _lines(made: Conversation) -> Iterator[str]:

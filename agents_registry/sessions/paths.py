@@ -26,7 +26,15 @@ def same_dir(one: str, other: str) -> bool:
         return True
     if not one or not other:
         return False
-    return os.path.realpath(one) == os.path.realpath(other)
+    return real(one) == real(other)
+
+
+def real(path: str) -> str:
+    """The real path of a recorded directory; what cannot be a path at all stays as it is."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path  # NUL bytes, lone surrogates: a damaged record names no place
 
 
 def newest(paths: Iterable[Path]) -> list[tuple[Path, os.stat_result]]:

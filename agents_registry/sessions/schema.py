@@ -30,6 +30,7 @@ from agents_registry.sessions.neutral import (
     ToolResult,
     Turn,
 )
+from agents_registry.sessions.plain import clean
 from agents_registry.sessions.port import Skipped
 from agents_registry.sessions.vocabulary import Tool
 
@@ -39,7 +40,7 @@ VERSION = 1
 
 def to_json(conversation: Conversation, *, indent: int | None = 2) -> str:
     """The conversation as a JSON text. Numbers that JSON does not know (NaN) become null inside tool inputs."""
-    return json.dumps(_finite(to_dict(conversation)), ensure_ascii=False, indent=indent, allow_nan=False)
+    return clean(json.dumps(_finite(to_dict(conversation)), ensure_ascii=False, indent=indent, allow_nan=False))
 
 
 def to_dict(conversation: Conversation) -> dict[str, Any]:

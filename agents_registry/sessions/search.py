@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from agents_registry.errors import UsageError
 from agents_registry.sessions.index import SessionIndex
+from agents_registry.sessions.paths import real
 from agents_registry.sessions.words import query
 
 _AROUND = 70
@@ -58,7 +58,7 @@ def find(index: SessionIndex, words: str, filters: Filters | None = None, *, lim
         terms.append(only.agent)
     if only.cwd is not None:
         where.append("(indexed.cwd = ? or indexed.place = ?)")
-        terms += [only.cwd, os.path.realpath(only.cwd)]
+        terms += [only.cwd, real(only.cwd)]
     if only.since is not None:
         where.append("indexed.updated_at >= ?")
         terms.append(only.since)

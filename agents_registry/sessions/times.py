@@ -32,5 +32,11 @@ def _of_text(value: str) -> float | None:
 
 
 def iso(at: float) -> str:
-    """The moment as ISO 8601 in UTC with milliseconds, as Claude and Codex write it (2026-05-01T00:00:00.000Z)."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """The moment as ISO 8601 in UTC with milliseconds, as Claude and Codex write it (2026-05-01T00:00:00.000Z).
+
+    A moment beyond the calendar becomes the epoch: damaged times must not cost a conversation.
+    """
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return "1970-01-01T00:00:00.000Z"
