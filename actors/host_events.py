@@ -2,7 +2,8 @@
 
 Each numbered event becomes one journal record: the host's position, the event as surfaces show it, and what it changes
 (session, permission, end of the turn), together. It is acked to the host when that is durable. Text in the making is
-held back while an event before it is not yet durable, so that a surface sees both in the agent's order.
+held back while an event before it is not yet durable, so that a surface sees both in the agent's order; what its
+finished block overtakes is dropped, since that brings the whole text.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MAX_HELD = 512
 """Pieces of text held back; beyond that the oldest is dropped: the finished block brings the whole text anyway."""
+
+_FINISHES = frozenset({"text", "thought", "turn_end"})
+"""Events after which a piece that is still held back would be shown a second time, behind the whole."""
 
 
 class HostEvents:
@@ -64,6 +68,8 @@ class HostEvents:
         if event.seq != self._taken + 1:
             return  # a gap: the host sends again from the acked one when it reconnects
         self._taken = event.seq
+        if event.kind in _FINISHES:
+            self._held.clear()
         handler = getattr(self, f"_on_{event.kind}", self._on_other)
         handler(event, event.body)
 

@@ -11,7 +11,7 @@ import pytest
 from agents_registry.errors import AgentError
 from tests.unit.support import OWNER
 from tests.unit.world import World, kinds, words
-from transports.bus.messages import Accepted, Answer, Attached, Failed, Listen, Ok
+from transports.bus.messages import Accepted, Answer, Attached, Failed, HostDelta, HostEvent, Listen, Ok
 from transports.settings import Settings
 
 
@@ -365,6 +365,20 @@ def test_text_in_the_making_never_overtakes_what_came_before_it(world: World) ->
     world.host.say("two", 1)
     texts = [(e["block"], e["final"]) for e in heard if e["event"] == "text"]
     assert texts == [(0, False), (0, True), (1, False), (1, True)]
+
+
+def test_text_held_back_is_not_shown_again_behind_its_finished_block(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "hello")
+    host, switch = world.host, world.loop.switch
+    turn, thread = host.prompts[-1].turn, f"thread/{host.request.thread}"
+    # All three are there before the first is durable, as from an agent that answers at once after its tool.
+    for seq, kind, body in ((1, "tool", {"id": "t1", "status": "completed"}), (2, "text", {"block": 1, "text": "hello"})):
+        switch.send(thread, HostEvent(host.seq + seq, host.request.epoch, turn, kind, body), sender=host.address)
+        if kind == "tool":
+            switch.send(thread, HostDelta(host.request.epoch, turn, "text", 1, 0, "hello"), sender=host.address)
+    world.loop.run()
+    assert [(e["event"], e.get("final")) for e in heard if e["event"] in ("tool", "text")] == [("tool", None), ("text", True)]
 
 
 def test_a_second_listener_on_one_chat_is_refused(world: World) -> None:
