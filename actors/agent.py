@@ -6,7 +6,6 @@ the clock are handed in, so that all of it is tested without a process.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -16,17 +15,15 @@ from actors.host_lease import Lease
 from actors.host_permissions import OpenPermissions
 from actors.host_port import AgentPort
 from actors.host_spec import HostSpec
+from actors.host_turns import HostTurns
 from actors.host_voice import HostVoice
-from agents_registry.errors import AgentError, BusyError, UsageError, VibeAroundError
+from agents_registry.errors import BusyError, UsageError, VibeAroundError
 from transports.acp import updates
 from transports.acp.errors import AgentGone
 from transports.acp.permission import Permission
 from transports.acp.sessions import option_of
 from transports.bus import messages as m
 
-MAX_HELD = 16
-"""Prompts that wait for the agent to be ready or for the turn before them."""
-MAX_SEEN = 256
 MAX_EARLY = 1000
 FLUSH_S = 5.0
 """At its end a host waits so long for the acks of its last events; what is left goes to the spool."""
@@ -55,7 +52,7 @@ class HostCore:
         self.spec = spec
         self._agent, self._send, self._clock = agent, send, clock
         self._host, self._pids = host, pids
-        self.state = "starting"
+        self._phase = "starting"
         self.session = ""
         self._modes: tuple[tuple[str, str], ...] = ()
         self._mode = ""
@@ -63,10 +60,6 @@ class HostCore:
         self._opening = False
         self._reloading: Reply | None = None
         self._early: list[tuple[str, updates.Event]] = []
-        self._held: deque[tuple[str, list[Any]]] = deque()
-        self._seen: deque[str] = deque(maxlen=MAX_SEEN)
-        self._cancel_at: float | None = None
-        self._over: tuple[str, dict[str, Any] | None] | None = None
         self._failure: tuple[str, VibeAroundError] | None = None
         self._linked = False
         self._hello_at: float | None = None
@@ -78,11 +71,16 @@ class HostCore:
         self._assembler, self.outbox = self._voice.assembler, self._voice.outbox
         self._permissions = OpenPermissions(agent, self._voice, new_id, clock)
         self._lease = Lease(spec.limits, clock)
+        self._turns = HostTurns(
+            spec, agent, self._voice, self._permissions, self._lease, clock=clock, session=self._runs_in
+        )
 
     @property
-    def turn(self) -> str:
-        """Key of the running turn, "" while there is none."""
-        return self._voice.turn
+    def state(self) -> str:
+        """starting, idle, busy, stopping or ended."""
+        if self._phase != "open":
+            return self._phase
+        return "busy" if self._turns.running else "idle"
 
     # --- what the loop asks
 
@@ -106,16 +104,14 @@ class HostCore:
     @property
     def turns(self) -> list[str]:
         """Keys of the turns seen, waiting ones included, newest last."""
-        return [*self._seen, *(turn for turn, _ in self._held)]
+        return self._turns.keys
 
     def deadline(self) -> float:
         """Clock time by which `tick` must be called again."""
         now = self._clock()
-        times = [now + 1.0]
-        for due in (self._assembler.flush_due, self._cancel_at, self._end_by):
-            if due is not None:
-                times.append(due)
-        return max(now, min(times))
+        cancel_by = self._turns.cancel_by if self._phase == "open" else None
+        times = [t for t in (self._assembler.flush_due, cancel_by, self._end_by) if t is not None]
+        return max(now, min([now + 1.0, *times]))
 
     def tick(self) -> None:
         """Whatever time brings."""
@@ -126,11 +122,11 @@ class HostCore:
         self.outbox.check()
         if self._hello_at is not None and now >= self._hello_at:
             self._hello()
-        if self._cancel_at is not None and now >= self._cancel_at:
-            self._cancel_at = None
+        cancel_by = self._turns.cancel_by
+        if cancel_by is not None and now >= cancel_by and self._phase == "open":
             self._voice.notice(f"The agent did not stop within {self.spec.limits.cancel_s:g} s and was ended.")
             self._stop()
-        if not self.turn and self._assembler.open_size and now - self._stirred_at >= STRAY_S:
+        if not self._turns.running and self._assembler.open_size and now - self._stirred_at >= STRAY_S:
             self._assembler.finish_block()
         if self._linked:
             self._lease.heard()
@@ -139,10 +135,10 @@ class HostCore:
 
     def _without_supervisor(self) -> None:
         self._permissions.cancel_older(self._lease.since)
-        if self.turn and self._lease.turn_is_orphan and self._cancel_at is None:
+        if self._turns.running and self._lease.turn_is_orphan and self._turns.cancel_by is None:
             self._voice.notice("The supervisor was away for too long; the turn was cancelled.")
-            self.cancel()
-        if not self.turn and self._lease.is_over and self.state not in ("stopping", "ended"):
+            self._turns.cancel()
+        if not self._turns.running and self._lease.is_over and self.state not in ("stopping", "ended"):
             self._stop()
 
     # --- the link
@@ -168,8 +164,8 @@ class HostCore:
                 *self._pids,
                 "stopping" if self.state == "ended" else self.state,
                 self.session,
-                self.turn,
-                self.turns[-MAX_SEEN:],
+                self._turns.running,
+                self.turns,
                 self.outbox.last_seq,
                 self._told(),
             )
@@ -192,7 +188,8 @@ class HostCore:
             case m.HostPrompt(turn, blocks):
                 self._prompt(turn, blocks, reply)
             case m.HostCancel(turn):
-                self._cancel_turn(turn, reply)
+                self._turns.cancel_key(turn)
+                reply(m.Ok())
             case m.HostAnswer(request, option):
                 reply(m.Ok({"applied": self._permissions.answer(request, option)}))
             case m.HostSetMode(mode):
@@ -235,7 +232,7 @@ class HostCore:
             return
         self.session = ready.opened.session
         self._modes, self._mode = ready.opened.modes, ready.mode
-        self.state = "idle"
+        self._phase = "open"
         commands: list[dict[str, str]] = []
         for session, event in self._early:
             if isinstance(event, updates.Commands) and session in ("", self.session):
@@ -261,22 +258,13 @@ class HostCore:
             if not isinstance(event, updates.Commands | updates.Mode):
                 self.update(session, event)
         self._lease.idle()
-        self._next()
+        self._turns.next()
 
     def open_failed(self, phase: str, error: VibeAroundError) -> None:
         """The agent could not start or resume; the reason is told, and the host ends."""
         if self.state == "starting":
-            self._voice.event(
-                "failed",
-                {
-                    "phase": phase,
-                    "code": error.code,
-                    "message": error.message,
-                    "hint": error.hint,
-                    "exit_code": error.exit_code,
-                    "keep_session": bool(self.spec.session),
-                },
-            )
+            words = {"code": error.code, "message": error.message, "hint": error.hint, "exit_code": error.exit_code}
+            self._voice.event("failed", {"phase": phase, **words, "keep_session": bool(self.spec.session)})
         self._stop()
 
     def _reload(self, session: str, reply: Reply) -> None:
@@ -296,90 +284,30 @@ class HostCore:
             self._modes, self._mode = ready.opened.modes, ready.mode
         if reply is not None:
             reply(m.Failed(error.to_wire()) if error is not None else m.Ok({"session": self.session}))
-        self._next()
+        self._turns.next()
 
     # --- turns
 
-    def _prompt(self, turn: str, blocks: list[Any], reply: Reply) -> None:
-        if turn in self._seen or any(turn == held for held, _ in self._held):
-            reply(m.Ok({"duplicate": True}))
-            return
-        if self.state in ("stopping", "ended") or len(self._held) >= MAX_HELD:
-            busy = BusyError("The agent's host is stopping." if self.state == "stopping" else "Too many prompts wait.")
-            reply(m.Failed(busy.to_wire()))
-            return
-        self._held.append((turn, blocks))
-        reply(m.Ok())
-        self._next()
+    def _runs_in(self) -> str:
+        """The session where a turn can run now, "" = it must wait."""
+        return self.session if self._phase == "open" and not self._dead and self._reloading is None else ""
 
-    def _next(self) -> None:
-        if self.state != "idle" or self._dead or self._reloading is not None or not self._held:
+    def _prompt(self, turn: str, blocks: list[Any], reply: Reply) -> None:
+        try:
+            fresh = self._turns.take(turn, blocks)
+        except BusyError as error:
+            reply(m.Failed(error.to_wire()))
             return
-        turn, blocks = self._held.popleft()
-        self._seen.append(turn)
-        self._voice.turn, self.state = turn, "busy"
-        self._cancel_at, self._over = None, None
-        self._assembler.reset()
-        if self.spec.end_commands_on_cancel:
-            self._agent.begin_turn()
-        self._agent.prompt(turn, self.session, blocks)
+        reply(m.Ok() if fresh else m.Ok({"duplicate": True}))
 
     def turn_over(self, turn: str, result: dict[str, Any] | None, error: VibeAroundError | None) -> None:
         """The agent's answer to a prompt."""
-        if turn != self.turn or self._over is not None:
-            return
         self._dead = self._dead or isinstance(error, AgentGone)
-        stopped = self._cancel_at is not None or self.state == "stopping"
-        if error is not None and stopped and isinstance(error, AgentGone):
-            error = None
-            result = {"stopReason": "cancelled"}
-        reason = str((result or {}).get("stopReason") or "end_turn") if error is None else "error"
-        self._cancel_at = None
-        self._assembler.end_turn(cancelled=reason == "cancelled" or error is not None)
-        self._permissions.cancel_all("turn")
-        usage = {**self._assembler.usage, **_usage(result or {})}
-        failure = None
-        if error is not None:
-            failure = {"code": error.code, "message": error.message, "hint": error.hint}
-        self._over = (turn, {"stop_reason": reason, "error": failure, "usage": usage})
-        if reason == "cancelled" and self.spec.end_commands_on_cancel and self.state == "busy":
-            self._agent.end_commands(turn)
-        else:
-            self._close_turn()
+        self._turns.over(turn, result, error)
 
     def commands_ended(self, turn: str, names: list[str]) -> None:
         """What a cancelled turn had left running is gone."""
-        if names and turn == self.turn:
-            self._voice.notice(f"Ended what the stopped turn had left running: {', '.join(names)}.")
-        self._close_turn()
-
-    def _close_turn(self) -> None:
-        if self._over is None:
-            return
-        (_, body), self._over = self._over, None
-        self._voice.event("turn_end", body or {})
-        self._voice.turn = ""
-        self._lease.idle()
-        if self.state == "busy":
-            self.state = "idle"
-        self._next()
-
-    def _cancel_turn(self, turn: str, reply: Reply) -> None:
-        waiting = next((entry for entry in self._held if entry[0] == turn), None)
-        if waiting is not None:
-            self._held.remove(waiting)
-            self._seen.append(turn)
-            self._voice.event_of(turn, "turn_end", {"stop_reason": "cancelled", "error": None, "usage": {}})
-        elif turn == self.turn and self.turn:
-            self.cancel()
-        reply(m.Ok())
-
-    def cancel(self) -> None:
-        """Stop the running turn; twice is the same as once."""
-        if not self.turn or self._cancel_at is not None or self._over is not None:
-            return
-        self._cancel_at = self._clock() + self.spec.limits.cancel_s
-        self._permissions.settled(self._agent.cancel(self.session), "cancel")
+        self._turns.commands_ended(turn, names)
 
     # --- what the agent says
 
@@ -442,8 +370,7 @@ class HostCore:
         """The agent's output has ended. During the handshake, the handshake itself reports it."""
         self._dead = True
         if self.state in ("idle", "busy"):
-            if self.turn:
-                self.turn_over(self.turn, None, error)
+            self._turns.over(self._turns.running, None, error)
             self._stop()
 
     def end(self) -> None:
@@ -453,41 +380,21 @@ class HostCore:
     def _stop(self) -> None:
         if self.state in ("stopping", "ended"):
             return
-        self.state = "stopping"
-        if self.turn and self.session:
-            self._permissions.settled(self._agent.cancel(self.session), "cancel")
-        self._permissions.cancel_all("stop")
-        for turn, _ in self._held:
-            self._seen.append(turn)
-            self._voice.event_of(turn, "turn_end", _not_run())
-        self._held.clear()
+        self._phase = "stopping"
+        self._turns.close()
         if self._reloading is not None:
             self.reloaded(None, BusyError("The agent's host is stopping."))
         self._agent.stop()
 
     def stopped(self, exit_code: int | None, stderr_tail: str, detached: list[str]) -> None:
         """The agent is gone for certain. `exit_code` as `subprocess` has it, None when it never started."""
-        self._close_turn()
-        if self.turn:
-            self.turn_over(self.turn, {"stopReason": "cancelled"}, None)
-        self._close_turn()
-        code = exit_code if exit_code is not None and exit_code >= 0 else None
-        signal = -exit_code if exit_code is not None and exit_code < 0 else None
-        body = {"exit_code": code, "signal": signal, "stderr_tail": stderr_tail[-8192:], "detached": detached}
-        self._voice.event("agent_gone", body)
-        self.state = "ended"
+        self._turns.end()
+        by_signal = exit_code is not None and exit_code < 0
+        how = {"exit_code": None if by_signal else exit_code, "signal": -(exit_code or 0) if by_signal else None}
+        self._voice.event("agent_gone", {**how, "stderr_tail": stderr_tail[-8192:], "detached": detached})
+        self._phase = "ended"
         self._end_by = self._clock() + (FLUSH_S if self._linked else 0.0)
 
     def noted(self, text: str) -> None:
         """A word for the people in the chat from the handshake or a guard."""
         self._voice.notice(text)
-
-
-def _usage(result: dict[str, Any]) -> dict[str, Any]:
-    usage = result.get("usage")
-    return usage if isinstance(usage, dict) else {}
-
-
-def _not_run() -> dict[str, Any]:
-    error = AgentError("The agent stopped before this prompt was run.", hint="Send it again.", code="not_run")
-    return {"stop_reason": "error", "error": {"code": error.code, "message": error.message, "hint": error.hint}, "usage": {}}

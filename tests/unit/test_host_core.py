@@ -404,3 +404,10 @@ def test_updates_of_other_sessions_are_not_mixed_in(world: World) -> None:
     world.core.update("someone-else", updates.Text("noise"))
     world.over("t")
     assert world.events("text") == []
+
+
+def test_a_host_that_waits_for_its_agents_end_does_not_spin(world: World) -> None:
+    world.start().prompt("t")
+    world.tell(HostCancel("t"))
+    world.later(6)
+    assert world.agent.did("stop") == [None] and world.core.deadline() > world.now
