@@ -147,6 +147,12 @@ class ClaudeStore:
         """Transcripts of sessions; with `cwd` only those in its own directories, unless these are empty."""
         return next((files for files in self._places(root, cwd, False) if files), [])
 
+    def stats(self, root: Path, cwd: str | None = None) -> Sequence[tuple[str, os.stat_result]]:
+        """`files` as plain strings with their stat, for listings over thousands."""
+        names = dict.fromkeys((slug(real(cwd)), slug(cwd))) if cwd is not None else {}
+        own = [pair for name in names for pair in _stats(root / "projects" / name)]
+        return own or [pair for project in _directories(root / "projects") for pair in _stats(project)]
+
     def live(self, root: Path) -> frozenset[str]:
         """Ids of the sessions that are open now."""
         return frozenset(claude_live.live_sessions(root))
@@ -248,6 +254,18 @@ def _transcripts(project: Path, *, subagents: bool = False) -> Sequence[Path]:
             ]
     except OSError:
         return []
+
+
+def _stats(project: Path) -> Sequence[tuple[str, os.stat_result]]:
+    found = []
+    try:
+        with os.scandir(project) as entries:
+            for entry in entries:
+                if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-"):
+                    found.append((entry.path, entry.stat()))
+    except OSError:
+        return found  # gone or not ours to read: what was seen so far counts
+    return found
 
 
 def _belongs(info: SessionInfo, cwd: str) -> bool:

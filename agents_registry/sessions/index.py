@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agents_registry.errors import BusyError, UsageError, VibeAroundError
 from agents_registry.sessions import catalog
@@ -161,16 +161,17 @@ class SessionIndex:
         live = one.live(root) if one.agent in ("claude", "codex") and hasattr(one, "live") else frozenset()
         names = one.names(root) if hasattr(one, "names") else {}
         by_path: dict[str, _Row] = {path: row for (path, _), row in known.items()}
-        files = one.files(root, cwd) if one.agent in ("claude", "codex", "demo") else one.files(root)  # type: ignore[attr-defined]
-        for path, stat in newest(files):
-            if getattr(one, "is_subagent", _never)(path):
-                continue
+        for name, stat in _stats(one, root, cwd):
             fingerprint = f"{stat.st_size}:{stat.st_mtime_ns}"
-            row = by_path.get(str(path))
-            if row is None or row.fingerprint != fingerprint:
-                yield path, fingerprint, None
-            else:
-                yield path, fingerprint, replace(row.info, live=row.info.id in live, title=names.get(row.info.id) or row.info.title)
+            row = by_path.get(name)
+            if row is not None and row.fingerprint == fingerprint:
+                info = row.info
+                title = names.get(info.id) or info.title
+                if info.id in live or title != info.title:
+                    info = replace(info, live=info.id in live, title=title)
+                yield info.path, fingerprint, info
+            elif not getattr(one, "is_subagent", _never)(Path(name)):
+                yield Path(name), fingerprint, None
 
     def refresh(self, env: Mapping[str, str], *, agent: str | None = None) -> Refreshed:
         """Reads the words of all sessions that changed, and forgets those that are gone.
@@ -259,24 +260,35 @@ class SessionIndex:
 
     def _rows(self, agent: str, root: Path) -> dict[tuple[str, str], _Row]:
         rows = self.db.execute(f"select {_COLUMNS} from indexed where agent = ? and store_root = ?", (agent, str(root)))
-        return {(row[1], row[2]): _Row.of(row) for row in rows}
+        return {(row[1], row[2]): _Row(*row) for row in rows}
 
 
 class _Row(NamedTuple):
-    row: int
-    fingerprint: str
-    read: str
-    info: SessionInfo
+    """In the order of `_COLUMNS`; the listing's own form is made only of those that are shown."""
 
-    @classmethod
-    def of(cls, row: tuple[Any, ...]) -> _Row:
-        number, path, session, agent, root, fingerprint, cwd, title, first, parent, aliases, cwds, at, read = row
-        info = SessionInfo(
+    row: int
+    path: str
+    id: str
+    agent: str
+    store_root: str
+    fingerprint: str
+    cwd: str
+    title: str
+    first_prompt: str
+    parent_id: str
+    aliases: str
+    cwds: str
+    updated_at: float
+    read: str
+
+    @property
+    def info(self) -> SessionInfo:
+        _, path, session, agent, root, _, cwd, title, first, parent, aliases, cwds, at, _ = self
+        return SessionInfo(
             *(agent, session, cwd, title, at, Path(path), Path(root), parent, first),
             aliases=tuple(json.loads(aliases)) if aliases != "[]" else (),
             cwds=tuple(json.loads(cwds)) if cwds != "[]" else (),
         )
-        return cls(number, fingerprint, read, info)
 
 
 def fingerprint_of(info: SessionInfo) -> str:
@@ -287,6 +299,14 @@ def fingerprint_of(info: SessionInfo) -> str:
 def _by_file(one: SessionStore) -> bool:
     """Whether each session of the store is a file of its own, so that a stat tells whether it changed."""
     return hasattr(one, "files") and hasattr(one, "describe")
+
+
+def _stats(one: SessionStore, root: Path, cwd: str | None) -> list[tuple[str, os.stat_result]]:
+    """The store's files, newest first."""
+    if hasattr(one, "stats"):
+        found: list[tuple[str, os.stat_result]] = one.stats(root, cwd)
+        return sorted(found, key=lambda pair: (-pair[1].st_mtime_ns, pair[0]))
+    return [(str(path), stat) for path, stat in newest(one.files(root))]  # type: ignore[attr-defined]
 
 
 def _describe(one: SessionStore, path: Path, root: Path) -> SessionInfo | None:
