@@ -18,7 +18,7 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: dev  ## start the daemon in the background and say what to do next
-	@$(VENV)/bin/va up
+	@$(VENV)/bin/va up >/dev/null
 	@$(VENV)/bin/va
 
 dev: $(DEV)  ## make .venv with the project (editable), its tools and its test oracles
@@ -54,8 +54,9 @@ clean:  ## remove what was built and measured; keeps .venv and .agents
 $(DEV): setup.cfg pyproject.toml
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make dev PYTHON=python3.12")'
+	@echo 'Installing into $(VENV) (a minute or two) ...'
 	$(PY) -m pip install -q --disable-pip-version-check --upgrade pip 'setuptools>=77'
-	$(PY) -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS)]'
+	$(PY) -m pip install -qq --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@
 
 $(AGENTS): tests/agents/package.json tests/agents/package-lock.json

@@ -70,7 +70,7 @@ def _answer(registry: object, environ: dict[str, str], delivery: Delivery) -> Ok
         return Failed(error.to_wire())
     except Exception as error:  # noqa: BLE001 - a defect in one store's reader is that request's answer, not the process's end
         print(f"reader: {request!r}: {error!r}", file=sys.stderr)  # noqa: T201 - stderr is the log
-        failure = VibeAroundError(f"the store could not be read: {error}.", hint="See reader.log in the data directory.")
+        failure = VibeAroundError(f"the store could not be read: {error}.", hint="See logs/reader.log in the data directory.")
         return Failed(failure.to_wire())
 
 

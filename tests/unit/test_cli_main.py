@@ -121,6 +121,17 @@ def test_va_alone_does_not_tell_to_integrate_what_is_integrated(capsys: Any, tmp
     assert "In Claude Code" in shown
 
 
+def test_va_alone_says_first_how_the_shell_finds_va_where_it_does_not(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run([])
+    assert "so that this shell finds `va`" in capsys.readouterr().out.split("va up")[0]
+    (tmp_path / "va").touch(mode=0o755)
+    run([])
+    assert "finds `va`" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("kind", errors.VibeAroundError.__subclasses__())
 def test_every_kind_of_error_ends_with_its_exit_code_and_is_told_once(
     kind: type[errors.VibeAroundError], monkeypatch: pytest.MonkeyPatch, capsys: Any
