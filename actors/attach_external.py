@@ -134,7 +134,7 @@ class ExternalAttach:
             if not self._told_waiting:
                 self._told_waiting = True
                 text = f"Waiting for the turn in the terminal to end (at most {self._a.settings.threads.pickup_wait_s:g} s)…"
-                self._a.tell(f"route/{self._request.route}", RouteNotice(text))
+                self._a.tell(f"route/{self._request.route}", RouteNotice(text, self._request.key))
             self._a.clock.call_later(POLL_S, lambda: self._poll(until))
 
         self._a.ask("reader", Read("writer", args, 5.0), seen, limit_s=10.0)
@@ -150,7 +150,7 @@ class ExternalAttach:
         if self._lookup.spec.sessions.one_writer:
             options = [o for o in options if o[0] != "go_on"]
         title = "The turn in the terminal still runs. Two writers would split the conversation. What now?"
-        ask = RouteAsk(self._a.new_id("q"), title, options, "cancel", self._a.settings.choices.expire_s)
+        ask = RouteAsk(self._a.new_id("q"), title, options, "cancel", self._a.settings.choices.expire_s, self._request.key)
 
         def answered(answer: Any) -> None:
             option = answer.data["option"] if isinstance(answer, Ok) else "cancel"

@@ -226,7 +226,7 @@ class RouteCommands:
         if isinstance(claim, Failed):
             self._fail(item, from_wire(claim.error))
             return
-        attach = AttachExternal(self._r.route, claim.payload, item.sender)
+        attach = AttachExternal(self._r.route, claim.payload, item.sender, key=item.key)
 
         def done(answer: Any) -> None:
             ok = isinstance(answer, Attached)
@@ -337,7 +337,7 @@ class RouteCommands:
                 "agent": status["agent"], "session": chosen["id"] if chosen else command.arg, "cwd": status["cwd"], "profile": "direct",
                 "store_root": chosen["store_root"] if chosen else "", "env": {},
             }
-            attach = AttachExternal(self._r.route, payload, item.sender)
+            attach = AttachExternal(self._r.route, payload, item.sender, key=item.key)
             limit = self._r.settings.threads.pickup_wait_s + self._r.settings.choices.expire_s + 60
             self._call(item, "attacher", attach, lambda a: self._reply(item, text.attached_text(a)), limit_s=limit)
 

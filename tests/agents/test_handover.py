@@ -233,17 +233,38 @@ def test_a_pickup_waits_for_the_issuing_turn_to_end_and_asks_nothing(
             tui.wait_for("ECHO#1: hello")
             tui.type(_handover_from_inside(CLAUDE_KIND, work) + " THEN SAY{bye now} GATE{end}")
             asked = model.wait_for(lambda request: "/pickup" in (request.turns[-1][1] if request.turns else ""))
-            listener = daemon.listen("a")
             pickup = daemon.start_send(f"/pickup {code_in(asked.turns[-1][1])}", chat="a")
-            until(
-                lambda: "aiting for the turn" in json.dumps([*listener.events, *pickup.events], ensure_ascii=False),
-                "word in the chat that the pickup waits",
-                seconds=10,
-            )
+            assert "aiting for the turn" in pickup.wait("notice")["text"]
             model.release("end")
             picked = pickup.finish()
     assert picked.code == 0
     assert picked.of("choice") == []
+
+
+@pytest.mark.requires("H4.pickup-asks-when-busy", "H4.code-released", "H7.answer")
+@pytest.mark.parametrize(("answer", "code"), [("cancel", 8), ("fork", 0)])
+def test_when_the_turn_still_runs_it_is_asked_go_on_fork_or_cancel(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path, answer: str, code: int
+) -> None:
+    session = CLAUDE_KIND.session(home, work)
+    with daemon_for(tmp_path, home, CLAUDE_KIND, threads__pickup_wait_s=0.5) as daemon:
+        with claude_tui(home, work, "--resume", session) as tui:
+            tui.type("SLOW{4|0} GATE{end}")
+            model.wait_text("GATE{end}")
+            handover = code_for(daemon, CLAUDE_KIND, session, work)
+            pickup = daemon.start_send(f"/pickup {handover}", chat="a")
+            asked = pickup.wait("choice")
+            assert {one["id"] for one in asked["options"]} == {"go_on", "fork", "cancel"}
+            daemon.answer("a", asked["id"], answer)
+            assert pickup.finish().code == code
+            model.release("end")
+            tui.wait_for("slow-3")
+        if answer == "cancel":
+            daemon.send(f"/pickup {handover}", chat="a")
+            assert daemon.send("what was it", chat="a").session["session"] == session
+        else:
+            assert daemon.send("what was it", chat="a").session["session"] != session
+    assert model.wait_text("what was it").holds("remember banana")
 
 
 @pytest.mark.requires("H4.codex-fork")

@@ -365,6 +365,8 @@ class AttachExternal:
     payload: dict[str, Any]
     sender: dict[str, Any] = field(default_factory=dict)
     decision: str = ""
+    key: str = ""
+    """Of the message that asked for it: what is asked and told on the way carries it, so that its sender sees it."""
 
 
 @message("attached")
