@@ -16,8 +16,9 @@ from actors.commands import Command, Prompt, Unknown, allowed, parse, rule
 from actors.listeners import Listeners
 from actors.mailbox import Clock, Mailbox
 from actors.route_commands import RouteCommands
+from actors.route_feed import RouteFeed
 from actors.turns import error_event
-from agents_registry.errors import BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError, from_wire
+from agents_registry.errors import BusyError, NotFoundError, RefusedError, UsageError, from_wire
 from transports.bus.api import Bus, Delivery
 from transports.bus.messages import (
     Accepted,
@@ -81,19 +82,17 @@ class RouteActor(Mailbox):
         self._leave = leave
         self.thread = ""
         self.cwd = ""
-        self.position = 0
         self.open_turns: dict[str, tuple[str, str]] = {}
         """Turns asked from here that are not over: key -> (turn id, thread)."""
         self.lane: deque[Item] = deque()
         self.choices = Choices()
         self.commands = RouteCommands(self)
-        self.listeners = Listeners(route, self.tell, self._fetch, self._key_of)
+        self.feed = RouteFeed(self)
+        self.listeners = Listeners(route, self.tell, self.feed.fetch, self._key_of)
         self._keys: dict[str, str] = {}
         self._permissions: dict[str, str] = {}
         self._recording = 0
         self._working = False
-        self._position_due = 0
-        self._position_busy = False
         self._loaded = False
         self._buffer: deque[Delivery] = deque()
         self.ask("history", Load("route", [route]), self._on_loaded, limit_s=20.0)
@@ -119,7 +118,7 @@ class RouteActor(Mailbox):
             return
         row = answer.data["route"]
         if row is not None:
-            self.position = row["position"]
+            self.feed.position = row["position"]
             if row["status"] == "open":
                 self.thread, self.cwd = row["thread"], row["cwd"]
         for turn in answer.data["turns"]:
@@ -148,10 +147,10 @@ class RouteActor(Mailbox):
         elif isinstance(message, TurnOver):
             self._turn_over(message)
         elif isinstance(message, Listen):
-            self._listen(delivery, message)
+            self.feed.listen(delivery, message)
         elif isinstance(message, ItemAck):
             if self.listeners.acked(delivery.sender, message.seq):
-                self._moved(message.seq)
+                self.feed.moved(message.seq)
         elif isinstance(message, Unlisten):
             self.listeners.leave(delivery.sender)
             self.reply(delivery, Ok())
@@ -427,59 +426,6 @@ class RouteActor(Mailbox):
         for thread in threads:
             self.ask(f"thread/{thread}", ThreadStop(self.route, False, sender), stopped, limit_s=15.0)
 
-    # --- who hears ---
-
-    def _listen(self, delivery: Delivery, request: Listen) -> None:
-        holder = self.listeners.exclusive
-        if request.exclusive and holder and holder != delivery.sender:
-            raise RefusedError(
-                "Somebody listens to this chat already.", hint="End the other `va chat listen`, or use another --chat name.",
-                code="listener_taken",
-            )
-        peer = delivery.sender
-
-        def known(answer: Any) -> None:
-            if isinstance(answer, Failed):
-                self.reply(delivery, answer)
-                return
-            if self.position == 0:
-                self.position = int(answer.results[1] or 0)
-            keep = Load("feed_skip", [self.route, self.position, self.settings.routes.keep_items, self._keep_after()])
-            self.ask("history", keep, begin)
-
-        def begin(answer: Any) -> None:
-            skipped = 0
-            if isinstance(answer, Ok) and answer.data["skipped"]:
-                skipped, self.position = int(answer.data["skipped"]), int(answer.data["position"])
-            self.reply(delivery, Ok({"position": self.position, "thread": self.thread}))
-            if skipped:
-                self.listeners.passing({"event": "notice", "text": f"{skipped} older messages, see the history."})
-            self.listeners.listen(peer, request.credit, request.exclusive, request.previews, self.position)
-            for ask in self.choices.asked():
-                self.listeners.passing({**self.choices.event(ask), "key": ask.turn}, "", self.thread)
-
-        now = self.clock.now()
-        self.ask("journal", Record([["route_known", self.route, now], ["route_at", self.route]]), known, limit_s=60.0)
-
-    def _keep_after(self) -> float:
-        return self.clock.now() - self.settings.routes.keep_days * 86400.0
-
-    def _moved(self, seq: int) -> None:
-        """The position follows the acks; one write at a time, the newest wins."""
-        self._position_due = max(self._position_due, seq)
-        self.position = max(self.position, seq)
-        if self._position_busy:
-            return
-        self._position_busy = True
-        due = self._position_due
-
-        def written(_: Any) -> None:
-            self._position_busy = False
-            if self._position_due > due:
-                self._moved(self._position_due)
-
-        self.ask("journal", Record([["route_position", self.route, due, self.clock.now()]]), written, limit_s=60.0)
-
     def _posted(self, posted: Posted) -> None:
         if posted.kind == "permission":
             self._permissions[str(posted.body.get("id"))] = posted.thread
@@ -487,9 +433,6 @@ class RouteActor(Mailbox):
                 del self._permissions[next(iter(self._permissions))]
         self.listeners.post(posted)
         self._rest()
-
-    def _fetch(self, after: int, then: Callable[[Any], None]) -> None:
-        self.ask("history", Load("feed", [self.route, after]), then)
 
     def _key_of(self, turn: str) -> str:
         return self._keys.get(turn, turn)
@@ -500,5 +443,3 @@ class RouteActor(Mailbox):
                 self._keys.clear()
             self.set_timer("rest", self.settings.routes.passivate_s)
 
-
-__all__ = ["Item", "RouteActor", "VibeAroundError"]

@@ -40,7 +40,7 @@ from transports import paths, settings
 from transports.bus.access import Access
 from transports.bus.api import Delivery, Peer, Receiver
 from transports.bus.endpoint import Endpoint
-from transports.bus.messages import ChildUp, Hello, HostState, Load, Ok, PeerGone, Record, Shutdown
+from transports.bus.messages import ChildUp, Hello, HostState, Listen, Load, Ok, PeerGone, Record, Shutdown, Submit
 from transports.bus.switch import Switch
 from transports.service.notify import Notifier
 
@@ -69,6 +69,8 @@ class Supervisor:
         self.clock = SystemClock()
         self.switch = Switch()
         self._told = threading.Event()
+        self._hears: dict[str, set[str]] = {}
+        """Routes by the connection that hears them; touched on the io thread only."""
         self._undo: list[tuple[str, Callable[[], None]]] = []
         self._log: Any = None
 
@@ -160,7 +162,7 @@ class Supervisor:
 
     def _bus(self, socket_dir: Path) -> None:
         access = Access(
-            policy=allow, known_hosts=self.children.known_hosts, launches=lambda: {(r.pid, r.start_time) for r in read_launches(self.data_dir)},
+            policy=self._allow, known_hosts=self.children.known_hosts, launches=lambda: {(r.pid, r.start_time) for r in read_launches(self.data_dir)},
             secret_hash=self.children.secret_hash,
         )
         listener = McpListener(socket_dir / "mcp.sock", self.switch, access)
@@ -181,14 +183,22 @@ class Supervisor:
             return [peer.name]
         return []
 
+    def _allow(self, peer: Peer, address: str, message: Any) -> VibeAroundError | None:
+        """The policy; and what a surface hears is noted, so that its end is told to those routes and no others."""
+        refusal = allow(peer, address, message)
+        if refusal is None and isinstance(message, Listen | Submit):
+            self._hears.setdefault(peer.address, set()).add(address)
+        return refusal
+
     def _gone(self, peer: Peer, reason: str) -> None:
         gone = PeerGone(peer.address, peer.name, reason)
         if peer.role == "host":
             self.switch.send(f"thread/{peer.name.split('/')[1]}", gone)
             return
-        # Routes in memory only: one that sleeps has no listeners.
-        for address in self.switch.addresses("route/"):
-            self.switch.send(address, gone)
+        for address in self._hears.pop(peer.address, ()):
+            # One that sleeps has no listeners.
+            if self.switch.known(address):
+                self.switch.send(address, gone)
 
     def _recover(self) -> None:
         """Wake the threads whose hosts or turns, and the routes whose messages, an earlier supervisor left."""
