@@ -56,10 +56,9 @@ def raw_router(path: str, journal: str = "") -> None:
                 worker = frames[0]
             elif frames[0] == worker:
                 router.send_multipart(frames[1:])
-            elif database is not None:
-                database.execute("INSERT INTO t VALUES (?)", (frames[-1],))
-                router.send_multipart(frames)
             else:
+                if database is not None:
+                    database.execute("INSERT INTO t VALUES (?)", (frames[-1],))
                 router.send_multipart([worker, *frames])
     context.destroy(linger=0)
 
@@ -84,30 +83,34 @@ def raw_worker(path: str) -> None:
 
 
 def supervisor(path: str, journal: str = "") -> None:
+    """Routes are pooled actors. A submitted message is answered once its inbox row is committed; anything else is
+    passed on to the worker, which answers the asker."""
     from actors.clock import SystemClock
+    from actors.journal.actor import JournalActor
     from actors.mailbox import Mailbox
     from actors.pooled import Pool, actor_receiver, start_logic
     from transports.bus.access import Access
     from transports.bus.api import Delivery
     from transports.bus.endpoint import Endpoint
-    from transports.bus.messages import Record, Recorded
+    from transports.bus.messages import Accepted, Record, Submit
     from transports.bus.switch import Switch
 
     switch, clock, pool = Switch(), SystemClock(), Pool(4)
 
-    class Asker(Mailbox):
+    class Route(Mailbox):
         def handle(self, delivery: Delivery) -> None:
-            if isinstance(delivery.message, Record):
-                key = delivery.message.token
-                row = Record([["inbox", "bench", key, delivery.message.ops[0]]], token=key)
-                self.ask("journal", row, lambda answer: self.reply(delivery, Recorded(key, [])))
+            request = delivery.message
+            if isinstance(request, Submit):
+                row = ["inbox_add", self.address, request.key, request.text, {}, [], "", clock.now()]
+                self.ask("journal", Record([row]), lambda answer: self.reply(delivery, Accepted(request.key)))
             else:
-                self.ask(WORKER, delivery.message, lambda answer: self.reply(delivery, answer))
+                self.bus.send(WORKER, request, sender=delivery.sender, corr=delivery.corr)
 
     def wake(address: str) -> Any:
-        logic = Asker(address, switch, clock)
-        return actor_receiver(start_logic(pool, address, logic.receive, bus=switch))
+        return actor_receiver(start_logic(pool, address, Route(address, switch, clock).receive, bus=switch))
 
+    if journal:
+        switch.register("journal", actor_receiver(JournalActor.start(Path(journal), switch, clock.now, None)))
     switch.register_prefix("route/", wake)
     endpoint = Endpoint(
         Path(path), switch, clock=clock,

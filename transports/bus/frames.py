@@ -39,9 +39,10 @@ def receive_first(socket: zmq.Socket[bytes]) -> bytes:
     return frame
 
 
-def receive_all(socket: zmq.Socket[bytes]) -> list[bytes]:
-    """The frames of the next message, or those left of one that was begun. Raises zmq.Again when there is none."""
-    frames: list[bytes] = [_recv(socket, _NOW)]
+def receive_all(socket: zmq.Socket[bytes], *, wait: bool = False) -> list[bytes]:
+    """The frames of the next message, or those left of one that was begun. Raises zmq.Again when there is none (with
+    `wait`: for as long as the socket's RCVTIMEO says)."""
+    frames: list[bytes] = [_recv(socket, 0 if wait else _NOW)]
     while _get(socket, _MORE):
         frames.append(_recv(socket, _NOW))
     return frames

@@ -14,7 +14,7 @@ from transports.bus import envelope
 from transports.bus.api import Delivery
 from transports.bus.codec import decode, encode
 from transports.bus.messages import Failed, Welcome
-from transports.bus.wire import Dealer, hello, not_running, told
+from transports.bus.wire import SLICE_S, Dealer, hello, not_running, told
 
 SILENCE_S = 5.0
 """Seconds without a sign of life after a PING until the supervisor counts as hung."""
@@ -108,11 +108,13 @@ class SyncClient:
         if self._broken is not None:
             raise self._broken
         now = time.monotonic()
-        wait = min(limit - now, 1.0)
-        ready = dict(self._poller.poll(max(0, int(wait * 1000 + 0.999))))
-        if self._dealer.socket in ready:
-            self._heard = time.monotonic()
-            self._take()
+        if limit - now >= SLICE_S:  # shorter by a poll; a break is noticed within the slice
+            if self._take(wait=True):
+                return True
+            ready = dict(self._poller.poll(0))
+        else:
+            ready = dict(self._poller.poll(max(0, int((limit - now) * 1000 + 0.999))))
+        if self._dealer.socket in ready and self._take():
             return True
         if self._dealer.monitor in ready and (broken := self._dealer.broken()) is not None:
             while self._take():  # what it said before it went
@@ -129,10 +131,11 @@ class SyncClient:
             raise not_running(f"it has not answered for {now - self._heard:.0f} seconds (it hangs)")
         return now < limit
 
-    def _take(self) -> bool:
-        frame = self._dealer.receive()
+    def _take(self, *, wait: bool = False) -> bool:
+        frame = self._dealer.receive(wait=wait)
         if frame is None:
             return False
+        self._heard = time.monotonic()
         header, body = frame
         kind = header.kind
         if kind in (envelope.SEND, envelope.REPLY):

@@ -18,6 +18,8 @@ from transports.bus.frames import receive_all, send_pair
 from transports.bus.messages import Failed, Hello
 
 HWM = 2000
+SLICE_S = 0.2
+"""Longest blocking receive, in seconds: after it the owner looks whether the other end is still there."""
 _EVENTS = (
     zmq.EVENT_DISCONNECTED
     | zmq.EVENT_CONNECT_RETRIED
@@ -48,6 +50,7 @@ class Dealer:
         socket.setsockopt(zmq.RCVHWM, HWM)
         socket.setsockopt(zmq.LINGER, 500)
         socket.setsockopt(zmq.RECONNECT_IVL, 60_000)
+        socket.setsockopt(zmq.RCVTIMEO, int(SLICE_S * 1000))
         self.monitor = socket.get_monitor_socket(_EVENTS)
         socket.connect(f"ipc://{path}")
         socket.send_multipart((envelope.pack(envelope.HELLO), encode(hello)))
@@ -60,10 +63,11 @@ class Dealer:
             return False
         return True
 
-    def receive(self) -> tuple[envelope.Header, bytes] | None:
-        """The next frame pair; None when there is none now. Raises VersionError, EnvelopeError."""
+    def receive(self, *, wait: bool = False) -> tuple[envelope.Header, bytes] | None:
+        """The next frame pair; None when there is none now (with `wait`: within SLICE_S). Raises VersionError,
+        EnvelopeError."""
         try:
-            parts = receive_all(self.socket)
+            parts = receive_all(self.socket, wait=wait)
         except zmq.Again:
             return None
         if len(parts) != 2:
