@@ -128,6 +128,7 @@ class HostEvents:
         waiting = next(iter(thread.queue), None)
         if waiting is not None:
             shown["key"] = waiting.key
+            waiting.told_session = True
 
         def durable() -> None:
             thread.host.is_ready(thread.row["agent"], session)

@@ -195,6 +195,7 @@ class ThreadSupervisor(Mailbox):
         waits = place > 1
         answer: dict[str, Any] = {"state": "queued" if waits else "started", "position": place - 1, "turn": turn.id}
         if self.host.ready:
+            turn.told_session = True
             answer["session"] = self.session_event("resumed")
         self.reply(delivery, Ok(answer))
         self.pump()
@@ -220,6 +221,10 @@ class ThreadSupervisor(Mailbox):
             return
         self.turn = turn
         self.host.working(True)
+        if not turn.told_session:
+            # It came while the host was being reclaimed, or behind another one that woke it.
+            shown = {**self.session_event("resumed"), "key": turn.key}
+            self.record([], None, events=[(turn, "session", shown)], fanout=[turn.route], target=turn.route)
         prompt, at = turn.text, self.now()
         ops = [["turn_start", turn.id, turn.key, self.thread_id, turn.route, prompt, turn.sender, at]]
         self.record(ops, self._turn_durable, events=[(turn, "asked", turn.asked())])
@@ -315,7 +320,8 @@ class ThreadSupervisor(Mailbox):
             if turn.sent:
                 # Forwarded first, journaled by the turn's end: stopping works with a slow or full disk.
                 self.tell(self.host.address, HostCancel(turn.id))
-            self.set_timer(CANCEL, self.settings.threads.cancel_s)
+            # The host ends an agent that is deaf to it; this is for a host that is deaf itself.
+            self.set_timer(CANCEL, self.settings.threads.cancel_s + self.settings.hosts.stop_s * 4)
         self.reply(delivery, Ok({"cancelled": cancelled, "dropped": len(dropped)}))
 
     def _set_mode(self, turn: Turn) -> None:

@@ -22,6 +22,8 @@ class Turn:
     started: bool = False
     """The journal holds it, so the agent may have it."""
     sent: bool = False
+    told_session: bool = False
+    """Who asked has been shown in which session it runs."""
     cancelling: bool = False
 
     @property

@@ -122,7 +122,7 @@ def test_a_host_that_ignores_a_cancel_is_ended_and_the_turn_with_it(world: World
     heard = world.listen("a")
     world.write("a", "stubborn")
     world.write("a", "/stop")
-    world.loop.pass_time(world.settings.threads.cancel_s + 1)
+    world.loop.pass_time(world.settings.threads.cancel_s + world.settings.hosts.stop_s * 4 + 1)
     assert world.ended
     assert [e["stop_reason"] for e in heard if e["event"] == "done"] == ["cancelled"]
 
