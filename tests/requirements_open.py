@@ -6,7 +6,6 @@ _UNDER_WAY = "what it asks for is being built"
 
 OPEN: dict[str, str] = dict.fromkeys(
     [
-        "H2.addresses",
         "H2.by-reference",
         "H2.reliable",
         "H2.credits",
@@ -18,9 +17,7 @@ OPEN: dict[str, str] = dict.fromkeys(
         "H2.host-assembles",
         "H2.epochs",
         "H2.lost-turn",
-        "H2.reasons",
         "H2.subreaper",
-        "H2.ladder",
         "H2.detached",
         "H2.prompt-meets-stopping",
         "H2.reader-lifeline",
