@@ -143,6 +143,14 @@ def test_a_permission_shows_its_options_and_the_command_that_answers_it(supervis
     assert "va chat answer --chat main p1 OPTION" in err
 
 
+def test_a_new_mode_is_told_and_a_title_in_the_midst_is_not_in_the_way(supervisor: ScriptedSupervisor, capsys: Any) -> None:
+    supervisor.answers[ADDRESS, Submit] = plays({"event": "title", "title": "Herons"}, {"event": "mode", "mode": "plan"}, TEXT, DONE)
+    assert run(["chat", "send", "hi"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == ["(mode: plan)"]
+    assert shown.out == "Hello.\n"
+
+
 def test_control_characters_of_an_agent_do_not_reach_the_terminal(supervisor: ScriptedSupervisor, capsys: Any) -> None:
     supervisor.answers[ADDRESS, Submit] = plays({**TEXT, "text": "a\x1b[2Jb\x9bc\r"}, DONE)
     assert run(["chat", "send", "hi"]) == 0

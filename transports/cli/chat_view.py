@@ -130,6 +130,12 @@ class TextView:
     def _on_notice(self, event: dict[str, Any]) -> None:
         self._aside(f"({clean(str(event.get('text') or ''))})")
 
+    def _on_title(self, event: dict[str, Any]) -> None:
+        """The agent's own name for the conversation: /status and the lists show it."""
+
+    def _on_mode(self, event: dict[str, Any]) -> None:
+        self._aside(f"(mode: {clean(str(event.get('mode') or ''))})")
+
     def _on_reply(self, event: dict[str, Any]) -> None:
         self.end_line()
         self._put(clean(str(event.get("text") or "")))
