@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transports.bus.messages import Ok, ProbeProcess, RouteAsk
+from transports.bus.messages import Ok, ProbeProcess, RouteAsk, RouteUnask
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor
@@ -25,6 +25,8 @@ class Away:
         self.process: dict[str, Any] = {}
         self._asked = False
         self._asking = False
+        self._question = ("", "")
+        """Route and id of the question that stands open there."""
 
     def begin(self, process: dict[str, Any]) -> None:
         if process.get("pid"):
@@ -36,6 +38,10 @@ class Away:
         """It is ours again."""
         self.process = {}
         self._asked = self._asking = False
+        route, question = self._question
+        if question:
+            self._question = ("", "")
+            self._t.tell(f"route/{route}", RouteUnask(question, "the terminal is closed"))
         self._t.cancel_timer(TIMER)
         self._t.record([["thread_away", self._t.thread_id, {}]])
 
@@ -73,9 +79,13 @@ class Away:
             ["fork", "go on here with a copy (fork)"],
         ]
         title = f"This conversation goes on in a terminal (process {self.process['pid']}). What now?"
-        question = RouteAsk(t.new_id("q"), title, options, "wait", t.settings.choices.expire_s, key)
+        ident = t.new_id("q")
+        self._question = (route, ident)
+        question = RouteAsk(ident, title, options, "wait", t.settings.choices.expire_s, key)
 
         def answered(answer: Any) -> None:
+            if self._question[1] == ident:
+                self._question = ("", "")
             option = answer.data.get("option") if isinstance(answer, Ok) else "wait"
             if option == "wait" or not self.process:
                 return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from actors.permissions import Permission
 from actors.turns import ended, surface_event
 from agents_registry.errors import AgentError, VibeAroundError, from_wire
-from transports.bus.messages import Failed, HostAck, HostDelta, HostEvent, Ok, RouteAsk
+from transports.bus.messages import Failed, HostAck, HostDelta, HostEvent
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor
@@ -150,32 +150,9 @@ class HostEvents:
         self._store(event, [], None)
         waiting = next(iter(thread.queue), None)
         if body.get("phase") in ("resume", "load", "fork") and waiting is not None:
-            self._ask_how(waiting.route, waiting.key, error)
+            thread.resume.ask_how(waiting.route, waiting.key, error)
         else:
             thread.host_failed(error)
-
-    def _ask_how(self, route: str, key: str, error: VibeAroundError) -> None:
-        """The session cannot be resumed: the reason, and the choice; its id is kept whatever is chosen."""
-        thread = self._thread
-        limit = thread.settings.choices.expire_s
-        options = [["retry", "try again"], ["fresh", "start a fresh session here"], ["cancel", "do nothing now"]]
-        title = f"{error.message} The session {thread.session} is kept. What now?"
-
-        thread.deciding = True
-
-        def answered(answer: Any) -> None:
-            thread.deciding = False
-            choice = answer.data.get("option") if isinstance(answer, Ok) else "cancel"
-            if choice == "fresh":
-                thread.row["start"] = "new"
-                thread.session = ""
-            if choice in ("fresh", "retry"):
-                thread.host.stop("starting again", thread.pump)
-            else:
-                thread.host_failed(error)
-
-        question = RouteAsk(thread.new_id("q"), title, options, "cancel", limit, key)
-        thread.ask(f"route/{route}", question, answered, limit_s=limit + 10)
 
     def _on_session(self, event: HostEvent, body: dict[str, Any]) -> None:
         thread = self._thread

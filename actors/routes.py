@@ -37,6 +37,7 @@ from transports.bus.messages import (
     RouteAsk,
     RouteAttachment,
     RouteNotice,
+    RouteUnask,
     StopTurn,
     Submit,
     ThreadAnswer,
@@ -168,6 +169,8 @@ class RouteActor(Mailbox):
             self.say({"event": "notice", "text": message.text, "key": message.turn})
         elif isinstance(message, RouteAsk):
             self.question(message, lambda option, by: self.reply(delivery, Ok({"option": option, "by": by})))
+        elif isinstance(message, RouteUnask):
+            self.withdraw(message.id, message.why)
         elif not isinstance(message, Failed):
             raise UsageError("a route does not know this message.", code="unknown_message")
 

@@ -17,6 +17,7 @@ from actors.host_link import INSTANCE, HostLink
 from actors.mailbox import Clock, Continue, Mailbox
 from actors.permission_desk import PermissionDesk
 from actors.permissions import Permission, Permissions
+from actors.resume import Resume
 from actors.thread_bindings import ThreadBindings
 from actors.turns import Turn, TurnQueue, error_event
 from agents_registry.errors import AgentError, BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError
@@ -74,6 +75,7 @@ class ThreadSupervisor(Mailbox):
         self.desk = PermissionDesk(self)
         self.bindings = ThreadBindings(self)
         self.away = Away(self)
+        self.resume = Resume(self)
         self.turn: Turn | None = None
         self.row: dict[str, Any] = {}
         self.session = ""
@@ -209,9 +211,9 @@ class ThreadSupervisor(Mailbox):
             return
         self.cancel_timer(IDLE)
         if self.host.state == "dead":
-            if self.away.holds():
-                return
-            self.host.start()
+            if not self.away.holds():
+                self.resume.start()
+            return
         if not self.host.ready:
             return
         turn = self.queue.next()

@@ -111,6 +111,7 @@ def test_what_somebody_else_wrote_is_known_after_a_reload(hosted: Hosted, model:
     assert "banana" in said and "cherry" in said
 
 
+@pytest.mark.requires("H3.mode-that-asks")
 def test_a_permission_is_asked_also_after_a_resume_and_the_tool_call_is_shown_whole(
     hosted: Hosted, model: FakeModel
 ) -> None:

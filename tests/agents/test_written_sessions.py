@@ -60,7 +60,9 @@ def test_claude_resumes_what_was_written_and_knows_all_of_it(model: FakeModel, h
 
 
 @pytest.mark.parametrize("paginated", [True, False], ids=["paginated", "legacy"])
-def test_codex_resumes_what_was_written_and_knows_all_of_it(model: FakeModel, home: AgentHome, work: Path, paginated: bool) -> None:
+def test_codex_resumes_what_was_written_and_knows_all_of_it(
+    model: FakeModel, home: AgentHome, work: Path, paginated: bool
+) -> None:
     store = CodexStore()
     (root,) = store.roots(home.env())
     session = new_thread_id(1_790_000_000.0)
@@ -80,7 +82,10 @@ def test_what_the_real_agents_record_is_read_back_as_it_was_said(model: FakeMode
         info = catalog.resolve_one(home.env(), agent, "latest", str(work))
         assert info.cwd == str(work)
         read = catalog.need(agent).read(info)
-        assert [turn.text.split("\n")[-1] for turn in read.turns] == ["RUN{echo one two} THEN SAY{finished}", "finished"]
+        assert [turn.text.split("\n")[-1] for turn in read.turns] == [
+            "RUN{echo one two} THEN SAY{finished}",
+            "finished",
+        ]
         (call,) = read.calls()
         assert call.tool == "shell"
         assert "one two" in read.results()[call.id].text

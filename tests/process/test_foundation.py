@@ -129,3 +129,28 @@ def test_after_va_down_hosts_that_outlived_a_crash_are_ended_without_a_superviso
         until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), f"{pid} is gone")
     daemon.start()
     assert daemon.send("recall", chat="a").code == 0
+
+
+@pytest.mark.requires("H2.reader-lifeline")
+def test_the_reader_ends_with_its_supervisor_however_that_ends(daemon: Daemon, work: Path) -> None:
+    daemon.va("workspace", "add", str(work))
+    readers = [pid for pid, line in daemon.processes().items() if "actors.reader" in line]
+    assert readers
+    daemon.kill()
+    for pid in readers:
+        until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), f"reader {pid} is gone")
+    daemon.start()
+
+
+@pytest.mark.requires("H2.subreaper", "I6")
+def test_what_a_tool_left_behind_is_reaped_and_gone_after_down(daemon: Daemon, work: Path) -> None:
+    running = daemon.start_send("run: (sleep 300 >/dev/null 2>&1 &) ; echo left", chat="a", workspace=work)
+    asked = running.wait("permission")
+    daemon.answer("a", asked["id"], "yes")
+    assert running.finish().code == 0
+    (host,) = daemon.status()["hosts"]
+    children = Path(f"/proc/{host['pid']}/task/{host['pid']}/children").read_text().split()
+    assert str(host["agent_pid"]) in children
+    daemon.va("down")
+    until(lambda: not any("sleep 300" in line for line in daemon.processes().values()), "the left command is gone")
+    daemon.start()

@@ -52,6 +52,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         made.close()
 
 
+@pytest.mark.requires("H2.host-assembles")
 def test_a_turn_comes_back_as_whole_numbered_things_in_order(stage: Stage) -> None:
     supervisor = stage.supervisor()
     stage.host()
@@ -106,6 +107,7 @@ def test_an_agent_that_ignores_end_of_input_and_term_is_killed_with_its_grandchi
 
 
 @pytest.mark.parametrize("end_it", [False, True])
+@pytest.mark.requires("H2.detached")
 def test_what_was_detached_is_named_and_ended_only_when_told(stage: Stage, tmp_path: Path, end_it: bool) -> None:
     pids = tmp_path / "pids"
     supervisor = stage.supervisor()
@@ -202,6 +204,7 @@ def test_an_agent_that_dies_in_mid_turn_is_told_with_its_code_and_last_words(sta
     assert host.ended() == 0
 
 
+@pytest.mark.requires("H2.reliable")
 def test_a_turn_outlives_its_supervisor_and_the_next_one_gets_all_of_it_once(stage: Stage) -> None:
     first = stage.supervisor()
     stage.host()
@@ -240,6 +243,7 @@ def test_without_a_supervisor_the_lease_ends_the_host_and_leaves_a_spool(stage: 
     assert spooled.path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.requires("H2.epochs")
 def test_a_host_of_an_older_epoch_ends_without_touching_the_session(stage: Stage, tmp_path: Path) -> None:
     log = tmp_path / "log"
     supervisor = stage.supervisor(end_epoch=1)
@@ -258,6 +262,7 @@ def test_a_host_of_an_older_epoch_ends_without_touching_the_session(stage: Stage
         ({"argv": ["/no/such/agent"], "install_hint": "npm install it"}, "agent_missing", "could not be started"),
     ],
 )
+@pytest.mark.requires("H3.checked-first")
 def test_a_host_that_cannot_start_its_agent_says_why_and_creates_nothing(
     stage: Stage, more: dict[str, Any], code: str, word: str
 ) -> None:
@@ -316,6 +321,7 @@ def test_a_mode_that_the_agent_does_not_have_is_not_passed_over(stage: Stage, tm
 
 
 @pytest.mark.parametrize(("start", "caps"), [("new", []), ("resume", []), ("resume", ["resume"]), ("fork", [])])
+@pytest.mark.requires("H3.mode-that-asks")
 def test_the_mode_that_asks_is_set_after_every_way_to_open_a_session(
     stage: Stage, tmp_path: Path, start: str, caps: list[str]
 ) -> None:
@@ -341,6 +347,7 @@ def test_a_refused_resume_is_told_with_its_reason_and_no_session_is_made_instead
     assert "session/new" not in methods and "session/load" not in methods
 
 
+@pytest.mark.requires("H3.resume-or-load", "H3.replay-hidden")
 def test_where_resume_is_only_claimed_the_session_is_loaded_and_its_replay_reaches_nobody(stage: Stage) -> None:
     supervisor = stage.supervisor()
     knobs = {"refuse": {"session/resume": [-32601, "Method not found"]}, "replay": 30, "late": 20}
@@ -381,6 +388,7 @@ def test_a_killed_host_takes_its_agent_with_it(stage: Stage) -> None:
     wait_until(lambda: not alive(agent.agent_pid, agent.agent_start), "the agent's end")
 
 
+@pytest.mark.requires("H2.by-reference")
 def test_a_large_tool_output_travels_as_a_private_file(stage: Stage) -> None:
     supervisor = stage.supervisor()
     stage.host()

@@ -31,6 +31,7 @@ def agent() -> Iterator[Make]:
         driven.close()
 
 
+@pytest.mark.requires("H3.acp-advertises")
 def test_neither_file_system_nor_terminal_is_advertised(agent: Make, tmp_path: Path) -> None:
     log = tmp_path / "log"
     driven = agent({"log": str(log)})
@@ -41,6 +42,7 @@ def test_neither_file_system_nor_terminal_is_advertised(agent: Make, tmp_path: P
     assert info.can("load") and info.can("resume") and not info.can("close") and info.capabilities["novel"] is True
 
 
+@pytest.mark.requires("H3.acp-order")
 def test_updates_come_in_wire_order_and_before_the_answer_of_their_turn(agent: Make) -> None:
     driven = agent()
     driven.client.initialize(LIMIT_S)
@@ -53,6 +55,7 @@ def test_updates_come_in_wire_order_and_before_the_answer_of_their_turn(agent: M
     assert at_the_end == [2000]
 
 
+@pytest.mark.requires("H3.acp-order")
 def test_unknown_kinds_of_update_pass_through_whole(agent: Make) -> None:
     driven = agent()
     driven.client.initialize(LIMIT_S)
@@ -69,6 +72,7 @@ def test_lines_that_are_no_messages_are_told_and_harm_nothing(agent: Make) -> No
     assert "Welcome to the agent!" in driven.noise[-1]
 
 
+@pytest.mark.requires("H3.acp-lines")
 def test_a_line_over_the_limit_is_skipped_and_counted_and_the_next_one_is_read(agent: Make) -> None:
     driven = agent(max_line=1 << 20)
     driven.client.initialize(LIMIT_S)
@@ -78,6 +82,7 @@ def test_a_line_over_the_limit_is_skipped_and_counted_and_the_next_one_is_read(a
     assert driven.client.skipped_lines == 1 and "3000000 bytes" in driven.noise[0]
 
 
+@pytest.mark.requires("H3.acp-lines")
 def test_a_line_of_sixty_mebibytes_is_read(agent: Make) -> None:
     driven = agent()
     driven.client.initialize(LIMIT_S)
@@ -169,6 +174,7 @@ def test_a_withdrawn_permission_is_answered_with_cancelled_and_told(agent: Make)
     assert driven.withdrawn == [driven.asked.get(timeout=LIMIT_S)]
 
 
+@pytest.mark.requires("H3.acp-advertises")
 def test_a_request_for_what_was_not_offered_is_refused_and_the_turn_goes_on(agent: Make) -> None:
     driven = agent()
     driven.client.initialize(LIMIT_S)
@@ -177,6 +183,7 @@ def test_a_request_for_what_was_not_offered_is_refused_and_the_turn_goes_on(agen
     assert driven.texts() == ["refused -32601"] and "fs/write_text_file" in driven.noise[0]
 
 
+@pytest.mark.requires("H3.replay-hidden")
 def test_a_replay_is_kept_from_the_listener_also_when_it_comes_after_the_answer(agent: Make) -> None:
     driven = agent({"replay": 50, "late": 25})
     driven.client.initialize(LIMIT_S)

@@ -33,6 +33,7 @@ def driven(tmp_path: Path, **more: Any) -> Driven:
     return made
 
 
+@pytest.mark.requires("H3.demo")
 def test_it_says_what_it_is_and_streams_word_by_word(demo: Driven, tmp_path: Path) -> None:
     session = demo.client.new(str(tmp_path), [], LIMIT_S).session
     assert demo.prompt(session, "hello").result(LIMIT_S) == {"stopReason": "end_turn"}
@@ -54,6 +55,7 @@ def test_it_remembers_across_processes(tmp_path: Path, way: str) -> None:
     second.close()
 
 
+@pytest.mark.requires("H3.demo")
 def test_a_command_runs_after_permission_only(tmp_path: Path) -> None:
     for decide, ran in (("reject_once", False), ("allow_once", True)):
         demo = driven(tmp_path, decide=decide)

@@ -36,6 +36,7 @@ def test_the_handshake_in_all_its_forms_is_understood(driven: Driven) -> None:
     assert driven.heard == []
 
 
+@pytest.mark.requires("H3.acp-oracle")
 def test_turns_permissions_and_cancels_are_understood(driven: Driven) -> None:
     driven.client.initialize(30)
     session = driven.client.new("/", [], LIMIT_S).session

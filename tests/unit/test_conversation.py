@@ -237,6 +237,7 @@ def test_a_turn_that_goes_on_over_a_restart_ends_complete_and_nothing_is_spawned
     assert [(t["state"], t["text"]) for t in turns] == [("done", "first half\n\nsecond half")]
 
 
+@pytest.mark.requires("H2.lost-turn")
 def test_a_turn_that_the_living_host_never_saw_is_sent_again(world: World) -> None:
     world.write("a", "lost on the way")
     host = world.host
@@ -278,6 +279,7 @@ def test_while_an_old_host_may_live_nothing_is_spawned_and_after_five_seconds_it
     assert [p.blocks[0]["text"] for p in world.host.prompts] == ["second"]
 
 
+@pytest.mark.requires("H2.epochs")
 def test_a_host_of_an_older_epoch_is_told_to_end(world: World) -> None:
     world.write("a", "first")
     old = world.host
@@ -518,6 +520,7 @@ def test_coming_back_to_a_workspace_offers_the_earlier_open_thread(world: World)
     assert world.hosts[-1].request.thread == first or world.hosts[0].prompts[-1].blocks[0]["text"] == "back again"
 
 
+@pytest.mark.requires("I9", "B30")
 def test_a_stranger_gets_one_line_and_nothing_else(world: World) -> None:
     for text in ("hello", "/pickup ABCD", "/status", "/session"):
         answer = world.write("a", text, role="stranger")
@@ -589,3 +592,70 @@ def test_lines_behind_a_command_are_not_swallowed_in_silence(world: World) -> No
     heard = world.listen("a")
     world.write("a", "/new\nand then do this")
     assert "not used" in words(heard)[-1]
+
+
+@pytest.mark.requires("H2.prompt-meets-stopping")
+def test_a_prompt_that_meets_a_stopping_host_waits_for_its_end_and_then_a_new_one_starts(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "first")
+    world.host.answer("one")
+    first = world.host
+    first.obeys_stop = False
+    world.loop.pass_time(601.0)
+    assert first.stopped == "idle"
+    world.write("a", "second")
+    assert len(world.hosts) == 1
+    first.die("exit 0")
+    assert len(world.hosts) == 2
+    world.host.answer("two")
+    assert words(heard) == ["one", "two"]
+
+
+@pytest.mark.requires("H2.credits")
+def test_a_listener_gets_no_more_than_its_credit_until_it_acks_and_then_all_the_rest_in_order(world: World) -> None:
+    from transports.bus.messages import ItemAck, RouteItem
+
+    world.write("a", "hello")
+    items: list[RouteItem] = []
+    world.loop.switch.register("peer/slow", lambda d: items.append(d.message) if isinstance(d.message, RouteItem) else None)
+    world.loop.ask("route/cli:local:a", Listen(credit=3), sender="peer/x")
+    world.loop.switch.send("route/cli:local:a", Listen(credit=3, exclusive=False), sender="peer/slow", corr=5, peer=OWNER)
+    world.loop.run()
+    for n in range(20):
+        world.host.say(f"block {n}", n)
+    durable = [i for i in items if i.seq]
+    assert len(durable) == 3
+    while len(durable) < 20:
+        world.loop.switch.send("route/cli:local:a", ItemAck(durable[-1].seq), sender="peer/slow", peer=OWNER)
+        world.loop.run()
+        durable = [i for i in items if i.seq]
+    texts = [i.event["text"] for i in durable if i.event["event"] == "text"]
+    assert texts == [f"block {n}" for n in range(len(texts))]
+    assert [i.seq for i in durable] == sorted({i.seq for i in durable})
+
+
+@pytest.mark.requires("H3.checked-first", "B22")
+def test_a_session_that_was_deleted_is_found_missing_before_the_agent_is_asked_and_is_a_choice(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "first")
+    world.host.answer("one")
+    world.host.die("exit 0")
+    world.deleted.add(world.host.session)
+    world.write("a", "second")
+    assert len(world.hosts) == 1
+    choice = next(e for e in heard if e["event"] == "choice")
+    assert [o["id"] for o in choice["options"]] == ["retry", "fresh", "cancel"]
+    world.loop.ask("route/cli:local:a", Answer(choice["id"], "fresh"))
+    assert world.host.request.start == "new"
+    world.host.answer("fresh start")
+    assert words(heard)[-1] == "fresh start"
+
+
+def test_a_store_that_does_not_answer_is_no_reason_not_to_resume(world: World) -> None:
+    world.write("a", "first")
+    world.host.answer("one")
+    world.host.die("exit 0")
+    world.reader_hangs = True
+    world.write("a", "second")
+    world.loop.pass_time(26.0)
+    assert len(world.hosts) == 2

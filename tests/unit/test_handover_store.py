@@ -85,6 +85,7 @@ def test_a_failed_pickup_gives_the_code_back(loop: Loop) -> None:
     assert isinstance(claim(loop, code, "cli:local:b"), Claimed)
 
 
+@pytest.mark.requires("I3")
 def test_of_many_racers_one_wins_and_the_others_hear_why(loop: Loop) -> None:
     store(loop)
     code = issue(loop)
@@ -123,11 +124,13 @@ def test_a_lock_out_ends(loop: Loop) -> None:
     assert isinstance(claim(loop, code, "cli:local:bad", "m"), Claimed)
 
 
+@pytest.mark.requires("H4.code-form")
 def test_live_codes_never_collide(loop: Loop) -> None:
     store(loop, letters="AAAAAAAABBBB")
     assert issue(loop) != issue(loop)
 
 
+@pytest.mark.requires("H4.code-restart")
 def test_an_unknown_code_says_that_a_restart_may_be_why(loop: Loop) -> None:
     store(loop)
     refused = claim(loop, "ABCD")

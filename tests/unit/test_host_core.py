@@ -93,6 +93,7 @@ def test_more_prompts_than_can_wait_are_refused_with_a_word(world: World) -> Non
     assert all(isinstance(r, Ok) for r in replies[:16]) and isinstance(replies[16], Failed)
 
 
+@pytest.mark.requires("H2.reliable")
 def test_after_a_reconnect_come_the_unacked_events_the_open_block_and_the_keys(world: World) -> None:
     world.start().prompt("t")
     world.says("first")

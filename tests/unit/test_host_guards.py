@@ -44,6 +44,7 @@ class Scene:
             file.write(json.dumps(record) + "\n")
 
 
+@pytest.mark.requires("H3.gemini-same-minute")
 def test_a_session_is_not_loaded_in_the_minute_it_began(tmp_path: Path) -> None:
     scene = Scene(tmp_path, "2026-03-04T10-30")
     scene.guard.before_load()
@@ -65,6 +66,7 @@ def test_a_history_that_the_load_emptied_is_put_back(tmp_path: Path) -> None:
     assert scene.file.read_bytes() == scene.before and "put back" in scene.notes[0]
 
 
+@pytest.mark.requires("H3.gemini-junk")
 def test_the_junk_file_of_a_load_is_removed_and_the_session_stays(tmp_path: Path) -> None:
     scene = Scene(tmp_path, "2026-03-04T09-00")
     scene.guard.before_load()
@@ -76,6 +78,7 @@ def test_the_junk_file_of_a_load_is_removed_and_the_session_stays(tmp_path: Path
     assert not junk.exists() and other.exists() and scene.file.read_bytes() == scene.before
 
 
+@pytest.mark.requires("H3.gemini-junk")
 def test_a_session_that_vanished_while_hosted_is_there_again_at_the_end(tmp_path: Path) -> None:
     scene = Scene(tmp_path, "2026-03-04T09-00")
     scene.guard.before_load()

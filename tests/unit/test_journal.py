@@ -56,6 +56,7 @@ def test_a_route_reads_its_threads_events_from_the_moment_it_joined(loop: Loop) 
     assert feed(loop, S) == ["after"]
 
 
+@pytest.mark.requires("H2.positions")
 def test_what_was_not_read_before_a_move_is_still_read_after_it(loop: Loop) -> None:
     thread(loop, "wt_1", R)
     thread(loop, "wt_2")
@@ -157,3 +158,49 @@ def test_the_database_is_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     open_database(path).close()
     assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.requires("H2.journal-durable")
+def test_an_event_is_on_disk_before_anybody_hears_of_it(loop: Loop, tmp_path: Path) -> None:
+    thread(loop, "wt_1", R)
+    seen: list[int] = []
+
+    def hear(delivery: Delivery) -> None:
+        with sqlite3.connect(f"file:{tmp_path / 'journal.db'}?mode=ro", uri=True) as other:
+            seen.append(other.execute("SELECT COUNT(*) FROM events WHERE seq = ?", (delivery.message.seq,)).fetchone()[0])
+
+    loop.switch.register(f"route/{R}", hear)
+    loop.ask("journal", Record([], [["wt_1", "", "text", {"text": "x"}, "", ""]], [[R]]))
+    assert seen == [1]
+
+
+@pytest.mark.requires("H2.group-commit")
+def test_records_that_wait_together_share_one_commit(loop: Loop) -> None:
+    thread(loop, "wt_1", R)
+    statements: list[str] = []
+    loop.journal._connection.set_trace_callback(statements.append)
+    for corr in range(1, 51):
+        loop.journal.take(Delivery("journal", Record([["thread_title", "wt_1", f"t{corr}"]]), "peer/1", corr))
+    loop.journal.flush()
+    assert [s for s in statements if s.startswith(("BEGIN", "COMMIT"))] == ["BEGIN IMMEDIATE", "COMMIT"]
+
+
+@pytest.mark.requires("H2.keep-days")
+def test_old_texts_are_forgotten_once_every_route_is_past_them_and_not_before(loop: Loop) -> None:
+    thread(loop, "wt_1", R)
+    seq = say(loop, "wt_1", "old")
+    loop.record(["forget_old", loop.clock.now() + 1.0])
+    assert feed(loop, R) == ["old"]
+    loop.record(["route_position", R, seq, 1.0])
+    loop.record(["forget_old", loop.clock.now() + 1.0])
+    assert feed(loop, R) == []
+
+
+@pytest.mark.requires("H2.migrations")
+def test_a_database_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    sqlite3.connect(path).close()
+    connection = open_database(path)
+    assert connection.execute("PRAGMA user_version").fetchone()[0] >= 1
+    assert connection.execute("SELECT COUNT(*) FROM threads").fetchone()[0] == 0
+    connection.close()

@@ -43,6 +43,7 @@ def test_a_pickup_names_title_and_directory_and_the_way_back_and_starts_no_agent
     assert world.hosts == []
 
 
+@pytest.mark.requires("I4")
 def test_the_next_prompt_reaches_the_very_session_that_was_picked_up(world: World) -> None:
     world.session("abc-1")
     pickup(world, "a", world.code("abc-1"))
@@ -69,7 +70,7 @@ def test_a_directory_that_is_gone_is_a_clear_refusal_and_the_code_lives_on(world
     assert "Picked up" in pickup(world, "a", code)
 
 
-@pytest.mark.requires("B6")
+@pytest.mark.requires("H3.checked-first", "B6")
 def test_an_unknown_session_changes_nothing_and_the_code_lives_on(world: World) -> None:
     code = world.code("nobody")
     assert "has no session nobody" in pickup(world, "a", code)
@@ -259,6 +260,7 @@ def test_the_named_directory_and_the_recorded_one_are_both_told_when_they_differ
     assert "/real/place" in said
 
 
+@pytest.mark.requires("H4.one-function")
 def test_session_switch_ends_in_the_same_function(world: World) -> None:
     world.write("a", "hello")
     world.host.answer("hi")
@@ -284,6 +286,7 @@ def to_terminal(world: World) -> None:
     assert isinstance(world.loop.ask("attacher", PickupTerminal(world.code("abc-1"), 4242, 1)), Ok)
 
 
+@pytest.mark.requires("H4.away")
 def test_while_a_terminal_has_the_session_a_message_waits_and_no_second_writer_starts(world: World) -> None:
     to_terminal(world)
     heard = world.listen("a")
@@ -308,6 +311,7 @@ def test_a_conversation_in_a_terminal_can_be_taken_back_or_forked(world: World, 
     assert world.host.request.start == start
 
 
+@pytest.mark.requires("H4.away")
 def test_a_terminal_that_has_ended_needs_no_question_also_after_a_restart(world: World) -> None:
     to_terminal(world)
     world.living.clear()

@@ -159,6 +159,8 @@ class World:
         self.ended: list[EndHost] = []
         self.living: set[int] = set()
         self.installed = ["demo"]
+        self.deleted: set[str] = set()
+        """Sessions that somebody removed from the store."""
         self.sessions: list[dict[str, Any]] = []
         self.running_turns = 0
         self.locked = False
@@ -259,7 +261,11 @@ class World:
             return
         data: dict[str, Any]
         if request.op == "resolve":
-            data = {"matches": [s for s in self.sessions if s["id"].startswith(request.args["wanted"])]}
+            wanted = request.args["wanted"]
+            matches = [s for s in self.sessions if s["id"].startswith(wanted)]
+            if not matches and any(h.session == wanted and h.prompts for h in self.hosts):
+                matches = [{"id": wanted}]
+            data = {"matches": [] if wanted in self.deleted else matches}
         elif request.op == "writer":
             self.running_turns -= 1
             data = {"running": self.running_turns >= 0, "locked": self.locked}
