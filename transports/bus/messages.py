@@ -662,6 +662,14 @@ class RouteNotice:
     thread: str = ""
 
 
+@message("route_unask")
+class RouteUnask:
+    """Anyone -> route: the question `id` needs no answer any more; whoever asked it hears the option "withdrawn"."""
+
+    id: str
+    why: str
+
+
 @message("route_ask")
 class RouteAsk:
     """Anyone -> route: a question with options ([id, name]); answered with Ok {option, by} (harmless on expiry)."""
