@@ -67,6 +67,8 @@ def inbox_add(
         (route, key, text, dumps(sender), dumps(attachments), workspace, at),
     )
     if cursor.rowcount:
+        # From its first message on a route has a position: who listens later misses nothing of what was said to it.
+        route_known(c, route, at)
         return [True, "waiting", ""]
     row = c.execute("SELECT state, reply FROM inbox WHERE route = ? AND key = ?", (route, key)).fetchone()
     return [False, row["state"], row["reply"]]

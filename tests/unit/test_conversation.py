@@ -659,3 +659,11 @@ def test_a_store_that_does_not_answer_is_no_reason_not_to_resume(world: World) -
     world.write("a", "second")
     world.loop.pass_time(26.0)
     assert len(world.hosts) == 2
+
+
+def test_who_listens_after_the_first_message_misses_nothing_that_was_said_before(world: World) -> None:
+    world.write("new", "/mode nothing-here")
+    world.write("new", "hello")
+    world.host.answer("hi")
+    assert words(world.listen("new"))[-1] == "hi"
+    assert len(words(world.shown["new"])) == 2
