@@ -31,6 +31,8 @@ PROVEN_KINDS = ("host", "bridge", "reader")
 HOST_MARK = b"VIBEAROUND_HOST_ID="
 """In the environment of hosted processes only; betrays one that left its ancestors by a double fork."""
 MAX_DEPTH = 128
+_IDLE_S = 1.0
+"""The thread that reads the process table ends after so long without work."""
 
 Policy = Callable[[Peer, str, Any], VibeAroundError | None]
 
@@ -69,6 +71,7 @@ class Access:
         self.uid = os.getuid() if uid is None else uid
         self._jobs: queue.SimpleQueue[tuple[int, Callable[[Role], None]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
 
     def allow(self, peer: Peer, address: str, message: Any) -> VibeAroundError | None:
         """Ask the policy. An error in it refuses: what cannot be judged is not let through."""
@@ -88,15 +91,18 @@ class Access:
 
     def classify_soon(self, pid: int, then: Callable[[Role], None]) -> None:
         """Call `then` with the role, on this object's own thread: reading the process table may take its time."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="access", daemon=True)
-            self._thread.start()
-        self._jobs.put((pid, then))
+        with self._lock:
+            self._jobs.put((pid, then))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="access", daemon=True)
+                self._thread.start()
 
     def close(self) -> None:
-        self._jobs.put(None)
-        if self._thread is not None:
-            self._thread.join(2.0)
+        with self._lock:
+            thread = self._thread
+            self._jobs.put(None)
+        if thread is not None:
+            thread.join(2.0)
 
     def classify(self, pid: int) -> Role:
         """The role of a process by its ancestors. What cannot be seen is "agent": the lesser of the two."""
@@ -148,7 +154,17 @@ class Access:
         return any(entry.startswith(HOST_MARK) for entry in environment.split(b"\0"))
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=_IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._jobs.empty():
+                        self._thread = None
+                        return
+                continue
+            if job is None:
+                return
             pid, then = job
             try:
                 role = self.classify(pid)

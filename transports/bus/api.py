@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,7 @@ class Peer:
     """For role "agent": the thread whose host is an ancestor, when it is one of ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """One message as it reaches a receiver. `corr` is 0 when no answer is awaited. `peer` is None in the process."""
 
     address: str

@@ -168,7 +168,7 @@ class BusClient:
         """Answer a question. False when the connection it came by is no more (nobody waits then)."""
         if delivery.corr <= 0:
             return False
-        return self.send(delivery.sender, message, -delivery.corr, sender=delivery.address)
+        return self.forward(Delivery(delivery.sender, message, delivery.address, -delivery.corr))
 
     def close(self, timeout: float = 2.0) -> None:
         """Send what is handed over, say BYE, end the thread; at most `timeout` seconds. Idempotent."""
@@ -209,8 +209,12 @@ class BusClient:
     def _session(self, dealer: Dealer) -> bool:
         """One connection, until it breaks (raises why) or `close` was called."""
         poller = zmq.Poller()
-        for readable in (dealer.socket, dealer.monitor, self._outbox.fd):
+        monitor_fd = dealer.monitor.FD  # tells of changes only; `broken` reads until there is nothing
+        for readable in (dealer.socket, monitor_fd, self._outbox.fd):
             poller.register(readable, zmq.POLLIN)
+        if (broken := dealer.broken()) is not None:
+            dealer.close(bye=False)
+            raise broken
         liveness, next_tick = Liveness(), time.monotonic() + self._heartbeat_s
         bye = False
         self._dealer = dealer
@@ -230,7 +234,7 @@ class BusClient:
                     liveness.heard = True
                     self._take_all(dealer)
                     self._drain(dealer)
-                elif dealer.monitor in ready and (broken := dealer.broken()) is not None:
+                elif monitor_fd in ready and (broken := dealer.broken()) is not None:
                     self._take_all(dealer, everything=True)
                     raise broken
                 if time.monotonic() >= next_tick:

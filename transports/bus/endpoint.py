@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import selectors
 import threading
 import time
 from collections import Counter
@@ -24,7 +25,7 @@ from agents_registry.errors import BusyError, NotRunningError, RefusedError, Usa
 from transports.bus import envelope
 from transports.bus.access import PROVEN_KINDS, Access, Role, parse_peer_address, zap_reply
 from transports.bus.api import Delivery, Peer, Receiver
-from transports.bus.codec import decode, encode
+from transports.bus.codec import MAX_BODY, decode, encode
 from transports.bus.frames import receive_all, receive_first, send_to
 from transports.bus.messages import Failed, Hello, Welcome
 from transports.bus.outbox import Outbox
@@ -212,47 +213,53 @@ class Endpoint:
             raise UsageError(f"the bus socket {self.path} cannot be opened: {error}.") from error
 
     def _run(self) -> None:
+        router, outbox, side = self._router, self._outbox, selectors.DefaultSelector()
+        # What is seldom ready waits behind one descriptor. ZeroMQ's own descriptors tell of changes only: their handlers
+        # read until there is nothing, and once before the first wait.
+        side.register(self._zap.FD, selectors.EVENT_READ, self._judge)
+        side.register(self._monitor.FD, selectors.EVENT_READ, self._notice)
+        for extra in self._extras:
+            side.register(extra.fileno(), selectors.EVENT_READ, extra.ready)
+        self._judge()
+        self._notice()
         poller = zmq.Poller()
-        for readable in (self._router, self._zap, self._monitor, self._outbox.fd):
+        for readable in (router, outbox.fd, side.fileno()):
             poller.register(readable, zmq.POLLIN)
-        by_fd = {extra.fileno(): extra for extra in self._extras}
-        for fd in by_fd:
-            poller.register(fd, zmq.POLLIN)
-        self._outbox.owner = threading.get_ident()
+        outbox.owner = get_ident()
         while not self._stopping:
             try:
-                ready = dict(poller.poll(0 if self._outbox.items else self._timeout_ms()))
-                if self._zap in ready:
-                    self._judge()
-                if self._outbox.fd in ready:
-                    self._outbox.begin()
-                self._drain_outbox()
-                if self._router in ready:
-                    self._read()
+                ready = dict(poller.poll(0 if outbox.items else self._timeout_ms()))
+                if outbox.fd in ready:
+                    outbox.begin()
+                if outbox.items:
                     self._drain_outbox()
-                if self._monitor in ready:
-                    self._notice()
+                if router in ready:
+                    self._read()
+                    if outbox.items:
+                        self._drain_outbox()
+                if side.fileno() in ready:
+                    for key, _ in side.select(0):
+                        key.data()
                 if self._slow:
                     self._retry()
                 if self._probe_at and time.monotonic() >= self._probe_at:
-                    self._probe_at = 0.0
-                    for connection in list(self._connections.values()):
-                        self._transmit(connection, envelope.pack(envelope.PING), b"", True)
-                for fd, extra in by_fd.items():
-                    if fd in ready:
-                        extra.ready()
+                    self._probe()
             except Exception:  # noqa: BLE001 - the io thread is everybody's: a defect costs one round, not the bus
                 _log.exception("a round of the bus's io thread failed")
                 self._counts["io_failures"] += 1
+                time.sleep(0.01)  # a defect that comes back at once must not fill the log as fast as it can
+        side.close()
         self._shut()
 
     def _timeout_ms(self) -> int | None:
+        if not self._slow and not self._probe_at:
+            return None
         waits = []
         if self._slow:
             waits.append(self._retry_s)
         if self._probe_at:
             waits.append(max(0.0, self._probe_at - time.monotonic()))
-        return int(min(waits) * 1000) + 1 if waits else None
+        return int(min(waits) * 1000) + 1
 
     def _stop(self) -> None:
         self._stopping = True
@@ -301,6 +308,12 @@ class Endpoint:
             except zmq.Again:
                 break
         self._probe_at = self._probe_at or time.monotonic() + _PROBE_S
+
+    def _probe(self) -> None:
+        """One PING to each: whose connection broke is unreachable, and dropped."""
+        self._probe_at = 0.0
+        for connection in list(self._connections.values()):
+            self._transmit(connection, envelope.pack(envelope.PING), b"", True)
 
     def _arm_tick(self) -> None:
         def due() -> None:
@@ -416,7 +429,7 @@ class Endpoint:
         receive = self._receiver(connection)
         for address in (connection.address, *names):
             self._switch.register(address, receive)
-        self._by_name.update(dict.fromkeys(names, connection))
+        self._by_name.update(dict.fromkeys((connection.address, *names), connection))
         welcome = encode(Welcome(connection.label, peer.role, self._version))
         self._transmit(connection, envelope.pack(envelope.WELCOME, address=connection.label), welcome, False)
         early, connection.early = connection.early, []
@@ -431,7 +444,9 @@ class Endpoint:
 
     def _frame(self, connection: Connection, header: envelope.Header, body: bytes) -> None:
         kind, peer = header.kind, connection.peer
-        if kind == envelope.PING:
+        if kind == envelope.SEND and peer is not None:
+            self._inbound(connection, peer, header, body)
+        elif kind == envelope.PING:
             self._transmit(connection, envelope.pack(envelope.PONG, corr=header.id), b"", True)
         elif kind == envelope.PONG:
             pass
@@ -445,8 +460,6 @@ class Endpoint:
                 self._refuse(connection, BusyError("too much was sent before the HELLO was answered."))
                 return
             connection.early.append((header, body))
-        elif kind == envelope.SEND:
-            self._inbound(connection, peer, header, body)
         elif kind == envelope.REPLY:
             self._answered(connection, peer, header, body)
         else:
@@ -471,11 +484,18 @@ class Endpoint:
         if question is None:
             self._counts["late_replies"] += 1
             return
+        sender, corr = question
+        asker = self._by_name.get(sender)
+        if asker is not None and len(body) <= MAX_BODY:  # from peer to peer the body stays opaque
+            answer = envelope.pack(envelope.REPLY, corr=corr, address=sender, sender=connection.label)
+            if self._outbox.items:
+                self._drain_outbox()  # what was sent to the asker before
+            self._transmit(asker, answer, body, False)
+            return
         try:
             message = decode(body)
         except VibeAroundError as error:
             message = Failed(error.to_wire())
-        sender, corr = question
         self._switch.send(sender, message, sender=connection.label, corr=-corr, peer=peer)
 
     # --- io thread: outbound ------------------------------------------------------------------------------------
@@ -544,8 +564,8 @@ class Endpoint:
         if connection.peer is None:
             return
         for address in (connection.address, *connection.names):
-            if address == connection.address or self._by_name.get(address) is connection:
-                self._by_name.pop(address, None)
+            if self._by_name.get(address) is connection:
+                del self._by_name[address]
                 self._switch.unregister(address)
         for question in connection.asked.drain():
             self._unanswered(connection, question, f"is gone ({reason})")
