@@ -157,6 +157,21 @@ def test_a_conversation_at_the_terminal_streams_asks_stops_and_leaves(tmp_path: 
         assert (daemon.data / "chat_history").stat().st_mode & 0o777 == 0o600
 
 
+def test_what_another_chat_asks_stands_in_whole_lines_above_the_line_being_typed(tmp_path: Path) -> None:
+    with Daemon(tmp_path / "va", plain_env(tmp_path), agents__default="demo") as daemon:
+        person = Typist([str(VA), "chat", "repl", "--chat", "r"], tmp_path, {**daemon.env, "TERM": "dumb"})
+        person.await_words("> ")
+        person.type("hello\r")
+        person.await_words('You said: "hello"')
+        person.await_words("> ")
+        handed = daemon.send("/handover", chat="r").reply
+        assert daemon.send(handed.splitlines()[0], chat="other").code == 0
+        assert daemon.send("slow 1", chat="other").code == 0  # a quarter of a second between its words
+        person.await_words("second 1 of 1")
+        person.type("\x04")
+        assert person.end() == 0
+
+
 def test_a_permission_is_asked_in_the_terminal_that_sent_the_message(tmp_path: Path) -> None:
     with Daemon(tmp_path / "va", plain_env(tmp_path), agents__default="demo") as daemon:
         person = Typist([str(VA), "chat", "send", "run: echo $((40+2))", "--chat", "r"], tmp_path, daemon.env)

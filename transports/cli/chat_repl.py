@@ -86,6 +86,8 @@ class Repl:
         if kind == "asked" and event.get("route") == self._route.text:
             return
         with self._screen:
+            if self._prompt and kind in ("text", "thought") and not event.get("final", True):
+                return  # a line is being typed: above it stands the finished block, not one line for each piece
             if self._prompt and sys.stdout.isatty():
                 sys.stdout.write("\r\x1b[K")
             self._view.show(event)
@@ -104,14 +106,18 @@ class Repl:
         while self._failure is None:
             if not self._await_turn():
                 continue
+            prompt = _ANSWER if self._view.wants_input() else _PROMPT
             try:
-                line = self._read(_ANSWER if self._view.wants_input() else _PROMPT)
+                line = self._read(prompt)
             except EOFError:
                 return
             except KeyboardInterrupt:
                 sys.stdout.write("\n")
                 if self._pending:
                     self._stop()
+                continue
+            if prompt == _ANSWER and not self._view.wants_input():
+                remark("(that question is settled; your line was not sent)")
                 continue
             try:
                 self._typed_line(line)
