@@ -114,6 +114,15 @@ def tail(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -
     return {"leaf": found.leaf, "size": found.size, "mtime_ns": found.mtime_ns}
 
 
+def added(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
+    """{texts}: what people wrote into a session since a time, newest last, at most five, shortened."""
+    info = catalog.resolve_one(_environment(environ, args), registry.get(str(args["agent"])).id, str(args["session"]))
+    since = float(args["since"])
+    turns = catalog.need(info.agent).read(info).turns
+    texts = [" ".join(t.text.split())[:200] for t in turns if t.role == "user" and t.at is not None and t.at > since and t.text.strip()]
+    return {"texts": texts[-5:]}
+
+
 def identify(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
     """Whose session is it? The decision, checked against the store: {id, cwd, store_root, title, note, env, issuer}.
 
@@ -179,5 +188,6 @@ OPERATIONS: dict[str, Operation] = {
     "list": list_sessions,
     "writer": writer,
     "tail": tail,
+    "added": added,
     "identify": identify,
 }

@@ -44,7 +44,7 @@ from transports.bus.messages import ChildUp, Hello, HostState, Listen, Load, Ok,
 from transports.bus.switch import Switch
 from transports.service.notify import Notifier
 
-POOL_THREADS = 4
+POOL_THREADS = 3
 SHUTDOWN_S = 30.0
 
 

@@ -18,6 +18,8 @@ from actors.mailbox import Clock, Continue, Mailbox
 from actors.permission_desk import PermissionDesk
 from actors.permissions import Permission, Permissions
 from actors.resume import Resume
+from actors.tail_check import TIMER as TAIL
+from actors.tail_check import TailCheck
 from actors.thread_bindings import ThreadBindings
 from actors.turns import Turn, TurnQueue, error_event
 from agents_registry.errors import AgentError, BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError
@@ -76,6 +78,7 @@ class ThreadSupervisor(Mailbox):
         self.bindings = ThreadBindings(self)
         self.away = Away(self)
         self.resume = Resume(self)
+        self.tail = TailCheck(self)
         self.turn: Turn | None = None
         self.row: dict[str, Any] = {}
         self.session = ""
@@ -174,6 +177,8 @@ class ThreadSupervisor(Mailbox):
             self.host.kill()
         elif name.startswith("expire:"):
             self.desk.expire(name.removeprefix("expire:"))
+        elif name == TAIL:
+            self.tail.alarm()
         elif name == AWAY:
             self.away.alarm()
         elif name == "leave":
@@ -214,7 +219,7 @@ class ThreadSupervisor(Mailbox):
             if not self.away.holds():
                 self.resume.start()
             return
-        if not self.host.ready:
+        if not self.host.ready or not self.tail.clear():
             return
         turn = self.queue.next()
         assert turn is not None
@@ -268,6 +273,7 @@ class ThreadSupervisor(Mailbox):
         if turn is not None:
             self.tell(f"route/{turn.route}", TurnOver(turn.key, {}))
         self.host.working(False)
+        self.tail.turn_over()
         if self.closing:
             self.bindings.finish_close()
             return
@@ -408,6 +414,7 @@ class ThreadSupervisor(Mailbox):
         self.cancel_timer(IDLE)
         self.cancel_timer(LOST)
         self.events.forget()
+        self.tail.forget()
         if self.turn is not None:
             self._interrupted(reason)
         elif self.deciding:

@@ -6,7 +6,6 @@ _UNDER_WAY = "what it asks for is being built"
 
 OPEN: dict[str, str] = dict.fromkeys(
     [
-        "H7.progress",
         "H8.bench",
     ],
     _UNDER_WAY,

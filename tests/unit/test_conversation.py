@@ -667,3 +667,35 @@ def test_who_listens_after_the_first_message_misses_nothing_that_was_said_before
     world.host.answer("hi")
     assert words(world.listen("new"))[-1] == "hi"
     assert len(words(world.shown["new"])) == 2
+
+
+def test_what_somebody_typed_into_the_old_terminal_is_loaded_before_the_next_turn_and_shown(world: World) -> None:
+    heard = world.listen("a")
+    world.write("a", "first")
+    world.host.answer("one")
+    world.loop.pass_time(3.0)
+    world.leaf, world.added = "leaf-2", ["typed over there"]
+    world.write("a", "second")
+    assert world.host.reloads == [world.host.session]
+    assert [e["text"].split("\n")[0] for e in heard if e.get("what") == "added"] == ["terminal: typed over there"]
+    assert [p.blocks[0]["text"] for p in world.host.prompts] == ["first", "second"]
+    world.host.answer("two")
+    assert words(heard) == ["one", "two"]
+
+
+def test_records_that_the_agent_itself_wrote_late_reload_nothing(world: World) -> None:
+    world.write("a", "first")
+    world.host.answer("one")
+    world.loop.pass_time(3.0)
+    world.leaf = "leaf-2"
+    world.write("a", "second")
+    assert world.host.reloads == []
+    assert len(world.host.prompts) == 2
+
+
+def test_turns_that_follow_one_another_at_once_are_not_looked_between(world: World) -> None:
+    world.write("a", "first")
+    world.host.answer("one")
+    world.write("a", "second")
+    assert [r.op for r in world.reads if r.op in ("tail", "added")] == []
+    assert len(world.host.prompts) == 2

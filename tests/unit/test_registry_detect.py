@@ -156,6 +156,7 @@ class TestInstall:
         script(tmp_path / "bin/node", "echo v20.19.2")
         return env
 
+    @pytest.mark.requires("H7.progress")
     def test_the_pinned_packages_go_into_the_data_directory_with_progress(self, npm: dict[str, str], tmp_path: Path) -> None:
         said: list[str] = []
         programs = install(REGISTRY.get("pi"), tmp_path / "data", {**npm, "FAKE_BINS": "pi pi-acp"}, said.append)

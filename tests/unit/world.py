@@ -29,6 +29,7 @@ from transports.bus.messages import (
     HostExited,
     HostHello,
     HostPrompt,
+    HostReload,
     HostSetMode,
     HostStop,
     HostWelcome,
@@ -60,6 +61,7 @@ class Host:
         self.answers: list[HostAnswer] = []
         self.cancelled: list[str] = []
         self.stopped = ""
+        self.reloads: list[str] = []
         self.told_to_end = False
         self.turns: list[str] = []
         self.state = "starting"
@@ -85,6 +87,9 @@ class Host:
             self.told_to_end = message.end
         elif isinstance(message, HostSetMode):
             self.world.loop.switch.send(delivery.sender, Ok({"mode": message.mode}), sender=self.address, corr=-delivery.corr)
+        elif isinstance(message, HostReload):
+            self.reloads.append(message.session)
+            self.world.loop.switch.send(delivery.sender, Ok({}), sender=self.address, corr=-delivery.corr)
         elif isinstance(message, HostStop):
             self.stopped = message.reason
             if self.obeys_stop:
@@ -159,6 +164,8 @@ class World:
         self.ended: list[EndHost] = []
         self.living: set[int] = set()
         self.installed = ["demo"]
+        self.leaf = "leaf-1"
+        self.added: list[str] = []
         self.deleted: set[str] = set()
         """Sessions that somebody removed from the store."""
         self.sessions: list[dict[str, Any]] = []
@@ -269,6 +276,10 @@ class World:
         elif request.op == "writer":
             self.running_turns -= 1
             data = {"running": self.running_turns >= 0, "locked": self.locked}
+        elif request.op == "tail":
+            data = {"leaf": self.leaf, "size": 0, "mtime_ns": 0}
+        elif request.op == "added":
+            data = {"texts": self.added}
         elif request.op == "list":
             data = {"sessions": self.sessions}
         elif request.op == "check_cwd":

@@ -1,0 +1,97 @@
+"""Did somebody else write to the session since our last turn? Then the agent loads it again before it is asked anything.
+
+Claude Code has no lock: a terminal that writes on an older state makes a second branch, and what was said here would
+vanish without a word. So the end of the session in the agent's own store is noted a moment after each turn (agents
+write late) and compared before the next one. Only words of a person count: an agent's own late records change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from transports.bus.messages import Failed, HostReload, Ok, Read
+
+if TYPE_CHECKING:
+    from actors.threads import ThreadSupervisor
+
+TIMER = "tail"
+SETTLE_S = 2.0
+"""Claude Code writes its transcript a moment after it has ended the turn."""
+RELOAD_S = 120.0
+
+
+class TailCheck:
+    def __init__(self, thread: ThreadSupervisor) -> None:
+        self._t = thread
+        self._known = ""
+        """The end as it was after our last turn; "" = nothing to compare with (the host has just loaded the session)."""
+        self._since = 0.0
+        self._looking = False
+        self._clear = False
+
+    def forget(self) -> None:
+        """The host is gone; the next one loads what is there."""
+        self._known, self._clear = "", False
+        self._t.cancel_timer(TIMER)
+
+    def turn_over(self) -> None:
+        self._since = self._t.now()
+        self._known, self._clear = "", False
+        self._t.set_timer(TIMER, SETTLE_S)
+
+    def alarm(self) -> None:
+        """Note the end. A turn that began meanwhile is ours: its end will be noted."""
+        if self._t.turn is None and self._t.host.ready:
+            self._ask("tail", {}, self._noted)
+
+    def _noted(self, answer: Any) -> None:
+        if isinstance(answer, Ok) and self._t.turn is None:
+            self._known = str(answer.data["leaf"])
+
+    def clear(self) -> bool:
+        """Whether the next turn may begin; if not, `pump` is called again when it may."""
+        if self._looking:
+            return False
+        if self._clear or not self._known:
+            return True
+        self._looking = True
+        self._ask("tail", {}, self._compared)
+        return False
+
+    def _compared(self, answer: Any) -> None:
+        # A store that does not answer is no proof of another writer.
+        if isinstance(answer, Failed) or answer.data["leaf"] == self._known:
+            self._go_on()
+            return
+        self._ask("added", {"since": self._since}, self._added)
+
+    def _added(self, answer: Any) -> None:
+        texts = list(answer.data["texts"]) if isinstance(answer, Ok) else []
+        if not texts:
+            self._go_on()
+            return
+
+        def loaded(reply: Any) -> None:
+            shown = "\n".join(f"terminal: {text}" for text in texts)
+            if isinstance(reply, Failed):
+                why = f"The session could not be loaded again ({reply.error[2]}); what was added is not known to the agent here."
+                self._say(f"{shown}\n{why}")
+            else:
+                self._say(f"{shown}\nSomebody else wrote to this session; it was loaded again.")
+            self._go_on()
+
+        self._t.ask(self._t.host.address, HostReload(self._t.session), loaded, limit_s=RELOAD_S)
+
+    def _go_on(self) -> None:
+        self._looking, self._clear = False, True
+        self._t.pump()
+
+    def _say(self, text: str) -> None:
+        waiting = next(iter(self._t.queue), None)
+        event: dict[str, Any] = {"event": "notice", "text": text, "what": "added"}
+        self._t.record([], None, events=[(waiting, "notice", event)])
+
+    def _ask(self, op: str, more: dict[str, Any], then: Any) -> None:
+        t = self._t
+        args = {"agent": t.row["agent"], "session": t.session, "env": t.row["env"], **more}
+        t.ask("reader", Read(op, args, 5.0), then, limit_s=8.0)
