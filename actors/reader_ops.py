@@ -118,6 +118,8 @@ def added(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) 
     """{texts}: what people wrote into a session since a time, newest last, at most five, shortened."""
     info = catalog.resolve_one(_environment(environ, args), registry.get(str(args["agent"])).id, str(args["session"]))
     since = float(args["since"])
+    if info.path.stat().st_mtime <= since:
+        return {"texts": []}
     turns = catalog.need(info.agent).read(info).turns
     texts = [" ".join(t.text.split())[:200] for t in turns if t.role == "user" and t.at is not None and t.at > since and t.text.strip()]
     return {"texts": texts[-5:]}

@@ -18,20 +18,24 @@ TIMER = "tail"
 SETTLE_S = 2.0
 """Claude Code writes its transcript a moment after it has ended the turn."""
 RELOAD_S = 120.0
+MAX_LOOK = 32 << 20
+"""Bytes of a session that is read whole after each turn; a larger one is compared by its end only."""
+WRITTEN = "written by somebody else"
 
 
 class TailCheck:
     def __init__(self, thread: ThreadSupervisor) -> None:
         self._t = thread
         self._known = ""
-        """The end as it was after our last turn; "" = nothing to compare with (the host has just loaded the session)."""
+        """The end as it was after our last turn; "" = not noted (yet)."""
         self._since = 0.0
+        """When our last turn on this host ended; 0 = none did: the host has just loaded the session."""
         self._looking = False
         self._clear = False
 
     def forget(self) -> None:
         """The host is gone; the next one loads what is there."""
-        self._known, self._clear = "", False
+        self._known, self._clear, self._since = "", False, 0.0
         self._t.cancel_timer(TIMER)
 
     def turn_over(self) -> None:
@@ -47,15 +51,26 @@ class TailCheck:
     def _noted(self, answer: Any) -> None:
         if isinstance(answer, Ok) and self._t.turn is None:
             self._known = str(answer.data["leaf"])
+            if answer.data["size"] <= MAX_LOOK:
+                # Somebody who wrote before the end was noted is part of what was noted.
+                self._ask("added", {"since": self._since}, self._written_at_once)
+
+    def _written_at_once(self, answer: Any) -> None:
+        if isinstance(answer, Ok) and answer.data["texts"] and self._t.turn is None and not self._looking:
+            self._known = WRITTEN
 
     def clear(self) -> bool:
         """Whether the next turn may begin; if not, `pump` is called again when it may."""
         if self._looking:
             return False
-        if self._clear or not self._known:
+        if self._clear or not self._since:
             return True
         self._looking = True
-        self._ask("tail", {}, self._compared)
+        if self._known:
+            self._ask("tail", {}, self._compared)
+        else:
+            # So soon after our turn that its end was not noted yet: what people wrote since is looked for itself.
+            self._ask("added", {"since": self._since}, self._added)
         return False
 
     def _compared(self, answer: Any) -> None:

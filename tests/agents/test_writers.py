@@ -1,0 +1,35 @@
+"""More than one writer of one session: what the old terminal adds between two chat turns is not lost and not forked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.agents.kinds import CLAUDE_KIND, daemon_for
+from tests.agents.rig import AgentHome, FakeModel
+from tests.daemon import needs_va
+from tests.waiting import until
+
+pytestmark = [pytest.mark.agents, needs_va]
+
+
+@pytest.mark.requires("I4")
+def test_what_the_old_terminal_adds_between_two_chat_turns_reaches_the_model_and_is_shown(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    kind = CLAUDE_KIND
+    with daemon_for(tmp_path, home, kind) as daemon:
+        first = daemon.send("remember banana", chat="a", workspace=work)
+        session = first.session["session"]
+        home.wait_stored(session, "ECHO#1: remember banana")
+        heard = daemon.listen("a")
+        # Claude Code has no lock: the same session goes on in a terminal while the chat's host is open.
+        assert kind.run(home, "remember cherry", cwd=work, resume=session).code == 0
+        home.wait_stored(session, "remember cherry")
+        second = daemon.send("what was it", chat="a")
+        assert second.session["session"] == session
+        asked = model.wait_for(lambda request: request.last_user == "what was it" or request.holds("what was it"))
+        assert asked.holds("remember banana", "remember cherry", "what was it")
+        until(lambda: "terminal: remember cherry" in json.dumps(heard.events), "word in the chat of what was added")
