@@ -172,6 +172,22 @@ def test_what_another_chat_asks_stands_in_whole_lines_above_the_line_being_typed
         assert person.end() == 0
 
 
+def test_a_question_that_somebody_else_settles_leaves_the_terminal_ready_for_a_message(tmp_path: Path) -> None:
+    with Daemon(tmp_path / "va", plain_env(tmp_path), agents__default="demo") as daemon:
+        person = Typist([str(VA), "chat", "repl", "--chat", "r"], tmp_path, {**daemon.env, "TERM": "dumb"})
+        person.await_words("> ")
+        person.type("run: echo $((40+2))\r")
+        person.await_words("The agent asks")
+        person.await_words("? ")
+        daemon.va("chat", "stop", "--chat", "r")
+        person.await_words("> ")
+        person.type("hello\r")
+        person.await_words('You said: "hello"')
+        person.await_words("> ")
+        person.type("\x04")
+        assert person.end() == 0
+
+
 def test_a_permission_is_asked_in_the_terminal_that_sent_the_message(tmp_path: Path) -> None:
     with Daemon(tmp_path / "va", plain_env(tmp_path), agents__default="demo") as daemon:
         person = Typist([str(VA), "chat", "send", "run: echo $((40+2))", "--chat", "r"], tmp_path, daemon.env)

@@ -91,6 +91,8 @@ class Repl:
             if self._prompt and sys.stdout.isatty():
                 sys.stdout.write("\r\x1b[K")
             self._view.show(event)
+            if self._prompt and not _typed():  # what is half typed stays an answer, or a message, as it was begun
+                self._prompt = _ANSWER if self._view.wants_input() else _PROMPT
             if self._prompt and sys.stdout.isatty():
                 self._view.end_line()
                 sys.stdout.write(self._prompt + _typed())
@@ -106,9 +108,8 @@ class Repl:
         while self._failure is None:
             if not self._await_turn():
                 continue
-            prompt = _ANSWER if self._view.wants_input() else _PROMPT
             try:
-                line = self._read(prompt)
+                prompt, line = self._read(_ANSWER if self._view.wants_input() else _PROMPT)
             except EOFError:
                 return
             except KeyboardInterrupt:
@@ -143,12 +144,14 @@ class Repl:
             remark(f"va: {error.message}")
             self._pending = ""
 
-    def _read(self, prompt: str) -> str:
+    def _read(self, prompt: str) -> tuple[str, str]:
+        """A line, and the prompt that stood before it at its end."""
         with self._screen:
             self._view.end_line()
             self._prompt = prompt
         try:
-            return input(prompt)
+            line = input(prompt)
+            return self._prompt, line
         finally:
             self._prompt = ""
 
