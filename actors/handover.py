@@ -19,8 +19,6 @@ from transports.bus.messages import ClaimCode, Claimed, CodeIssued, IssueCode, O
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 LENGTH = 4
-MAX_LIVE = 4096
-"""Codes at once; far above what people issue in two minutes, far below the 1,048,576 there are."""
 GONE = (
     "The code {code} is not valid: it was never issued, has expired, or was used. Codes live {ttl:g} seconds and are "
     "forgotten when the supervisor restarts (last start {uptime} ago)."
@@ -44,13 +42,15 @@ class HandoverStore(Mailbox):
     """`random_letter` gives one letter of the alphabet from the operating system's randomness."""
 
     def __init__(
-        self, bus: Bus, clock: Clock, *, random_letter: Callable[[], str], ttl_s: float, max_misses: int, lockout_s: float
+        self, bus: Bus, clock: Clock, *, random_letter: Callable[[], str], ttl_s: float, max_misses: int, lockout_s: float,
+        max_codes: int = 256,
     ) -> None:
         super().__init__("handover", bus, clock)
         self._letter = random_letter
         self._ttl = ttl_s
         self._max_misses = max_misses
         self._lockout = lockout_s
+        self._max_codes = max_codes
         self._codes: dict[str, _Code] = {}
         self._misses: dict[str, _Misses] = {}
         self._started = clock.monotonic()
@@ -71,8 +71,8 @@ class HandoverStore(Mailbox):
         """A fresh code among the live ones. Raises BusyError when too many are live."""
         now = self.clock.monotonic()
         self._forget_expired(now)
-        if len(self._codes) >= MAX_LIVE:
-            raise BusyError(f"{MAX_LIVE} handover codes are live.", hint="Wait two minutes and ask again.")
+        if len(self._codes) >= self._max_codes:
+            raise BusyError(f"{self._max_codes} handover codes are live.", hint="Wait two minutes and ask again.")
         while True:
             code = "".join(self._letter() for _ in range(LENGTH))
             if code not in self._codes:

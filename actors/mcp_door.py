@@ -10,10 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.mailbox import Clock, Mailbox
-from agents_registry.errors import UsageError, VibeAroundError, from_wire
+from agents_registry.errors import NotFoundError, UsageError, VibeAroundError, from_wire
 from agents_registry.loader import Registry
 from transports.bus.api import Bus, Delivery, Peer
-from transports.bus.messages import AddWorkspace, CodeIssued, Failed, IdentifySession, McpLine, Ok, PrepareHandover
+from transports.bus.messages import (
+    AddWorkspace,
+    CodeIssued,
+    Failed,
+    IdentifySession,
+    Load,
+    McpLine,
+    Ok,
+    PrepareHandover,
+)
 from transports.mcp.server import McpConnection, PendingCall
 from transports.mcp.tools import ToolCall, handover_text
 
@@ -105,6 +114,9 @@ class McpDoor(Mailbox):
     def _session_id(self, line: _Line, tool: ToolCall, done: Callable[[str], None], failed: Callable[[VibeAroundError], None]) -> None:
         evidence, env, issuer = self._evidence(line, tool)
         arguments = tool.arguments
+        if arguments.get("channel_kind") and arguments.get("chat_id"):
+            self._chat_session(arguments["channel_kind"], arguments["chat_id"], done, failed)
+            return
         agent = arguments.get("agent_kind", "") or env.get("VIBEAROUND_AGENT_KIND", "")
         if not agent:
             raise UsageError("get_session_id needs agent_kind.", hint=f"One of: {', '.join(self._registry.ids())}.")
@@ -120,6 +132,18 @@ class McpDoor(Mailbox):
             done(answer.data["id"] + (f"\n{note}" if note else ""))
 
         self._ask_as(line.peer, "attacher", request, found)
+
+    def _chat_session(
+        self, channel: str, chat: str, done: Callable[[str], None], failed: Callable[[VibeAroundError], None]
+    ) -> None:
+        def found(answer: Any) -> None:
+            session = answer.data["session"] if isinstance(answer, Ok) else ""
+            if session:
+                done(session)
+            else:
+                failed(NotFoundError(f"The chat {channel}:{chat} has no session.", hint="Write something there first, or pick one up."))
+
+        self.ask("history", Load("chat_session", [channel, chat]), found)
 
     def _workspace(self, tool: ToolCall, done: Callable[[str], None], failed: Callable[[VibeAroundError], None]) -> None:
         def added(answer: Any) -> None:

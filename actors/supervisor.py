@@ -113,7 +113,7 @@ class Supervisor:
             self.hosts,
             HandoverStore(
                 bus, clock, random_letter=lambda: secrets.choice(ALPHABET), ttl_s=s.handover.ttl_s,
-                max_misses=s.handover.max_misses, lockout_s=s.handover.lockout_s,
+                max_misses=s.handover.max_misses, lockout_s=s.handover.lockout_s, max_codes=s.handover.max_codes,
             ),
             Workspaces(bus, clock, workspace, new_id),
             Attacher(bus, clock, s, self.registry, new_id, self.children.default_agent),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agents_registry.errors import NotFoundError, UsageError
+from transports.bus.routes import Route
 
 Query = Callable[..., dict[str, Any]]
 QUERIES: dict[str, Query] = {}
@@ -228,3 +229,16 @@ def audit(c: sqlite3.Connection, pid: str) -> dict[str, Any]:
     """{permission: row|None}: for the word to a late press."""
     row = c.execute("SELECT * FROM permissions WHERE id = ?", (pid,)).fetchone()
     return {"permission": dict(row) if row else None}
+
+
+@query
+def chat_session(c: sqlite3.Connection, channel: str, chat: str) -> dict[str, Any]:
+    """{session, agent, thread} of the conversation that a chat is on, by channel kind and chat id; "" when there is none."""
+    for row in c.execute("SELECT route, thread FROM routes WHERE thread != '' AND substr(route, 1, ?) = ?", (len(channel) + 1, f"{channel}:")):
+        if Route.parse(row["route"]).chat == chat:
+            current = c.execute(
+                "SELECT s.id, s.agent FROM sessions s WHERE s.thread = ? AND s.current = 1", (row["thread"],)
+            ).fetchone()
+            if current is not None:
+                return {"session": current["id"], "agent": current["agent"], "thread": row["thread"]}
+    return {"session": "", "agent": "", "thread": ""}

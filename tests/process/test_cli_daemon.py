@@ -57,7 +57,7 @@ def test_up_tells_why_the_supervisor_ended_at_once(env: dict[str, str], tmp_path
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "settings.toml").write_text("this is = not toml [")
     failed = va(env, "up")
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert "settings.toml" in failed.stderr
     assert "Traceback" not in failed.stderr
 

@@ -136,3 +136,15 @@ def test_an_unknown_code_says_that_a_restart_may_be_why(loop: Loop) -> None:
     refused = claim(loop, "ABCD")
     assert isinstance(refused, Failed)
     assert "restart" in refused.error[2]
+
+
+def test_no_more_codes_live_at_once_than_set_and_the_refusal_says_so(loop: Loop) -> None:
+    made = HandoverStore(
+        loop.switch, loop.clock, random_letter=itertools.cycle(ALPHABET).__next__, ttl_s=120.0, max_misses=5, lockout_s=600.0, max_codes=3
+    )
+    loop.add("handover", made.receive)
+    answers = [loop.ask("handover", IssueCode("demo", "s1", "/w")) for _ in range(4)]
+    assert [type(a).__name__ for a in answers] == ["CodeIssued"] * 3 + ["Failed"]
+    assert answers[-1].error[0] == 8
+    loop.pass_time(121.0)
+    assert isinstance(loop.ask("handover", IssueCode("demo", "s1", "/w")), CodeIssued)

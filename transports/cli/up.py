@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_registry.errors import BusyError, NotRunningError, VibeAroundError
+from agents_registry.errors import BusyError, NotRunningError, VibeAroundError, from_wire
 from transports import paths
 from transports.cli.output import emit, emit_json, json_option, remark
 from transports.cli.serve import SUPERVISOR, module_argv
@@ -121,10 +121,9 @@ def _explain(log: Path, seen: int, code: int) -> None:
             stream.seek(seen if log.stat().st_size >= seen else 0)
             text = stream.read()[-4096:].decode("utf-8", "replace")
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    raise VibeAroundError(
-        f"The supervisor ended at once (exit code {code})" + (f": {' '.join(lines[-2:])}" if lines else "."),
-        hint=f"Its log is {log}; `va doctor` looks for causes.", code="no_start",
-    )
+    told = f"The supervisor ended at once (exit code {code})" + (f": {' '.join(lines[-2:])}" if lines else ".")
+    # Its exit code says of which kind its trouble is (a setting, another supervisor), so ours is the same.
+    raise from_wire([code, "no_start", told, f"Its log is {log}; `va doctor` looks for causes."])
 
 
 @click.command("down")
