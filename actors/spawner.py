@@ -39,6 +39,7 @@ from transports.bus.messages import (
     ProbeHost,
     ProbeProcess,
     RefreshEnvironment,
+    RemoveFiles,
     SpawnHost,
     StartReader,
     StopChild,
@@ -194,6 +195,8 @@ class SpawnerActor(ThreadActor):
             elif isinstance(message, RefreshEnvironment):
                 self._children.read_login()
                 self._reply(delivery, Ok({"source": self._children.login.source, "agents": self._children.installed()}))
+            elif isinstance(message, RemoveFiles):
+                self._remove_files(message.paths)
             elif isinstance(message, ProbeProcess):
                 self._reply(delivery, Ok({"alive": alive(message.pid, message.start_time)}))
             elif isinstance(message, MemoryOf):
@@ -292,6 +295,13 @@ class SpawnerActor(ThreadActor):
             end_group(request.host_pid, request.host_start, stop_s)
             return
         self._host_exited(HostExited(request.instance, request.epoch, f"{request.thread}\nit was not there any more"))
+
+    def _remove_files(self, paths: list[Any]) -> None:
+        directory = self._children.data_dir / "files"
+        for name in paths:
+            path = Path(str(name))
+            if path.parent == directory:
+                path.unlink(missing_ok=True)
 
     # --- readers ---
 

@@ -22,6 +22,7 @@ from actors.catalog import Catalog
 from actors.clock import SystemClock
 from actors.handover import ALPHABET, HandoverStore
 from actors.hosts import Hosts
+from actors.housekeeping import Housekeeping
 from actors.journal.actor import HistoryActor, JournalActor
 from actors.mcp_door import McpDoor
 from actors.mcp_listener import McpListener
@@ -40,7 +41,7 @@ from transports import paths, settings
 from transports.bus.access import Access
 from transports.bus.api import Delivery, Peer, Receiver
 from transports.bus.endpoint import Endpoint
-from transports.bus.messages import ChildUp, Hello, HostState, Listen, Load, Ok, PeerGone, Record, Shutdown, Submit
+from transports.bus.messages import ChildUp, Hello, HostState, Listen, Load, Ok, PeerGone, Shutdown, Submit
 from transports.bus.switch import Switch
 from transports.service.notify import Notifier
 
@@ -118,6 +119,7 @@ class Supervisor:
             Workspaces(bus, clock, workspace, new_id),
             Attacher(bus, clock, s, self.registry, new_id, self.children.default_agent),
             Catalog(bus, clock, self.registry, self.about, self.children.installed),
+            Housekeeping(bus, clock, keep_days=s.journal.keep_days),
             ReaderPool(bus, clock, workers=s.reader.workers, idle_s=s.reader.idle_s),
         )
         for logic in logics:
@@ -212,8 +214,7 @@ class Supervisor:
                 for route in data["routes"]:
                     self.switch.send(f"route/{route}", HostState("", "wake"))
 
-        before = self.clock.now() - self.settings.journal.keep_days * 86400.0
-        self.switch.send("journal", Record([["forget_old", before]]))
+        self.switch.send("housekeeping", HostState("", "begin"))
         self.switch.register("supervisor/recovery", known)
         self.children.recover(self.data_dir / "state" / "journal.db")
         self.switch.send("history", Load("recovery"), sender="supervisor/recovery", corr=1)

@@ -351,14 +351,32 @@ def workspace_change(c: sqlite3.Connection, wid: str, action: str, name: str, at
 
 
 @operation
-def forget_old(c: sqlite3.Connection, before: float) -> int:
-    """Delete turns that ended before a time, with their events and inbox rows, once every route is past them."""
-    c.execute(
-        "DELETE FROM events WHERE target != 'log' AND at < ? AND seq <= COALESCE((SELECT MIN(position) FROM routes WHERE thread != ''), 0)",
-        (before,),
+def forget_old(c: sqlite3.Connection, before: float) -> list[str]:
+    """Delete turns that ended before a time, with their events and inbox rows, once every route is past them.
+
+    Returns the paths of the files that the events referred to; the caller removes them."""
+    old = (
+        "FROM events WHERE target != 'log' AND at < ? AND seq <="
+        " COALESCE((SELECT MIN(position) FROM routes WHERE thread != ''), 0)"
     )
+    files: list[str] = []
+    for row in c.execute(f"SELECT body {old} AND body LIKE '%\"ref\"%'", (before,)):
+        files.extend(referred(json.loads(row["body"])))
+    c.execute(f"DELETE {old}", (before,))
     c.execute("DELETE FROM inbox WHERE state = 'done' AND received_at < ?", (before,))
-    return int(c.execute("DELETE FROM turns WHERE ended_at IS NOT NULL AND ended_at < ?", (before,)).rowcount)
+    c.execute("DELETE FROM turns WHERE ended_at IS NOT NULL AND ended_at < ?", (before,))
+    return files
+
+
+def referred(value: Any) -> list[str]:
+    """The paths of all {"ref": {"path": …}} in a body."""
+    if isinstance(value, dict):
+        ref = value.get("ref")
+        own = [str(ref["path"])] if isinstance(ref, dict) and ref.get("path") else []
+        return own + [path for item in value.values() for path in referred(item)]
+    if isinstance(value, list):
+        return [path for item in value for path in referred(item)]
+    return []
 
 
 @operation

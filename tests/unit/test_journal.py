@@ -204,3 +204,23 @@ def test_a_database_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> 
     assert connection.execute("PRAGMA user_version").fetchone()[0] >= 1
     assert connection.execute("SELECT COUNT(*) FROM threads").fetchone()[0] == 0
     connection.close()
+
+
+@pytest.mark.requires("H2.by-reference")
+def test_what_is_forgotten_takes_its_files_along_and_housekeeping_does_it_by_itself(loop: Loop) -> None:
+    from actors.housekeeping import Housekeeping
+    from transports.bus.messages import HostState, RemoveFiles
+
+    thread(loop, "wt_1", R)
+    body = {"text": "head", "ref": {"path": "/data/files/a"}, "content": [{"data": {"ref": {"path": "/data/files/b"}}}]}
+    answer = loop.ask("journal", Record([], [["wt_1", "", "text", body, "", ""]], [[]]))
+    loop.record(["route_position", R, answer.seqs[0], 1.0])
+    told: list[Delivery] = []
+    loop.switch.register("spawner", told.append)
+    loop.add("housekeeping", Housekeeping(loop.switch, loop.clock, keep_days=1.0).receive)
+    loop.switch.send("housekeeping", HostState("", "begin"))
+    loop.run()
+    assert told == []
+    for _ in range(5):
+        loop.pass_time(6 * 3600.0)
+    assert [d.message for d in told] == [RemoveFiles(["/data/files/a", "/data/files/b"])]

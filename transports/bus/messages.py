@@ -873,3 +873,10 @@ class ProbeProcess:
 class RefreshEnvironment:
     """Address `spawner` (`va up` on a running supervisor): read the login shell's environment again and look for newly
     installed agents. Answered with Ok {source, agents[]}."""
+
+
+@message("remove_files")
+class RemoveFiles:
+    """Address `spawner`: files under `<data>/files` whose turns are no longer kept; other paths are left alone."""
+
+    paths: list[Any]
