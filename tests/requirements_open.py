@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-_UNDER_WAY = "what it asks for is being built"
-
-OPEN: dict[str, str] = dict.fromkeys(
-    [
-        "H8.bench",
-    ],
-    _UNDER_WAY,
-)
+OPEN: dict[str, str] = {"H8.bench": "three of its rows are over their bound: docs/benchmarks.md"}
