@@ -22,7 +22,7 @@ from transports.acp import updates
 from transports.acp.errors import AgentGone
 from transports.acp.permission import Permission
 from transports.acp.sessions import option_of
-from transports.bus import messages as m
+from transports.bus.vocabulary import conversation, hosting
 
 MAX_EARLY = 1000
 FLUSH_S = 5.0
@@ -156,7 +156,7 @@ class HostCore:
     def _hello(self) -> None:
         self._hello_at = self._clock() + HELLO_S
         self._send(
-            m.HostHello(
+            hosting.HostHello(
                 self.spec.thread,
                 self.spec.instance,
                 self.spec.epoch,
@@ -181,30 +181,30 @@ class HostCore:
         """A message from the supervisor. `reply` answers it where an answer is awaited."""
         self._lease.heard()
         match message:
-            case m.HostWelcome():
+            case hosting.HostWelcome():
                 self._welcome(message)
-            case m.HostAck(upto):
+            case hosting.HostAck(upto):
                 self.outbox.ack(upto)
-            case m.HostPrompt(turn, blocks):
+            case hosting.HostPrompt(turn, blocks):
                 self._prompt(turn, blocks, reply)
-            case m.HostCancel(turn):
+            case hosting.HostCancel(turn):
                 self._turns.cancel_key(turn)
-                reply(m.Ok())
-            case m.HostAnswer(request, option):
-                reply(m.Ok({"applied": self._permissions.answer(request, option)}))
-            case m.HostSetMode(mode):
+                reply(conversation.Ok())
+            case hosting.HostAnswer(request, option):
+                reply(conversation.Ok({"applied": self._permissions.answer(request, option)}))
+            case hosting.HostSetMode(mode):
                 self._change_mode(mode, reply)
-            case m.HostReload(session):
+            case hosting.HostReload(session):
                 self._reload(session, reply)
-            case m.HostStop():
-                reply(m.Ok())
+            case hosting.HostStop():
+                reply(conversation.Ok())
                 self._stop()
-            case m.Failed():
+            case conversation.Failed():
                 pass  # the thread is not there (yet); the HELLO is said again
             case _:
-                reply(m.Failed(UsageError("A host does not know this message.", code="unknown_message").to_wire()))
+                reply(conversation.Failed(UsageError("A host does not know this message.", code="unknown_message").to_wire()))
 
-    def _welcome(self, welcome: m.HostWelcome) -> None:
+    def _welcome(self, welcome: hosting.HostWelcome) -> None:
         self._hello_at = None
         if welcome.end:
             self._fenced_off = True
@@ -269,7 +269,7 @@ class HostCore:
 
     def _reload(self, session: str, reply: Reply) -> None:
         if self.state != "idle" or self._reloading is not None:
-            reply(m.Failed(BusyError("The agent is at work; its session cannot be loaded again now.").to_wire()))
+            reply(conversation.Failed(BusyError("The agent is at work; its session cannot be loaded again now.").to_wire()))
             return
         self._reloading = reply
         self._agent.reload(session or self.session)
@@ -283,7 +283,7 @@ class HostCore:
                 self._voice.event("session", {"session": self.session, "alias_of": before})
             self._modes, self._mode = ready.opened.modes, ready.mode
         if reply is not None:
-            reply(m.Failed(error.to_wire()) if error is not None else m.Ok({"session": self.session}))
+            reply(conversation.Failed(error.to_wire()) if error is not None else conversation.Ok({"session": self.session}))
         self._turns.next()
 
     # --- turns
@@ -296,9 +296,9 @@ class HostCore:
         try:
             fresh = self._turns.take(turn, blocks)
         except BusyError as error:
-            reply(m.Failed(error.to_wire()))
+            reply(conversation.Failed(error.to_wire()))
             return
-        reply(m.Ok() if fresh else m.Ok({"duplicate": True}))
+        reply(conversation.Ok() if fresh else conversation.Ok({"duplicate": True}))
 
     def turn_over(self, turn: str, result: dict[str, Any] | None, error: VibeAroundError | None) -> None:
         """The agent's answer to a prompt."""
@@ -348,21 +348,21 @@ class HostCore:
     def _change_mode(self, mode: str, reply: Reply) -> None:
         offered = [known for known, _ in self._modes]
         if self.state not in ("idle", "busy"):
-            reply(m.Failed(BusyError("The agent is not ready; its mode cannot be changed now.").to_wire()))
+            reply(conversation.Failed(BusyError("The agent is not ready; its mode cannot be changed now.").to_wire()))
         elif mode not in offered:
             names = ", ".join(offered) or "none"
-            reply(m.Failed(UsageError(f"The agent has no mode {mode!r}.", hint=f"Its modes: {names}.").to_wire()))
+            reply(conversation.Failed(UsageError(f"The agent has no mode {mode!r}.", hint=f"Its modes: {names}.").to_wire()))
         else:
             self._agent.set_mode(self.session, mode, lambda error: self._mode_changed(mode, error, reply))
 
     def _mode_changed(self, mode: str, error: VibeAroundError | None, reply: Reply) -> None:
         if error is not None:
-            reply(m.Failed(error.to_wire()))
+            reply(conversation.Failed(error.to_wire()))
             return
         if mode != self._mode:
             self._mode = mode
             self._voice.event("mode", {"mode": mode})
-        reply(m.Ok({"mode": mode}))
+        reply(conversation.Ok({"mode": mode}))
 
     # --- the end
 

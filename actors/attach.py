@@ -15,33 +15,31 @@ from actors.pickup_terminal import TerminalPickup
 from agents_registry.errors import AgentError, NotFoundError, RefusedError, UsageError
 from agents_registry.loader import Registry
 from transports.bus.api import Bus, Delivery, Peer
-from transports.bus.messages import (
+from transports.bus.routes import Route
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import (
     Attached,
     AttachExternal,
     AttachThread,
-    DefaultWorkspace,
     Detach,
-    EndSessionHost,
-    Failed,
-    FindWorkspace,
     HandoverThread,
-    IdentifySession,
     IssueCode,
     ListSessions,
-    Load,
     NewThread,
-    Ok,
     PickupTerminal,
     PrepareHandover,
-    Read,
-    Record,
+)
+from transports.bus.vocabulary.lists import EndSessionHost, FindWorkspace
+from transports.bus.vocabulary.storage import Load, Read, Record
+from transports.bus.vocabulary.threads import (
+    DefaultWorkspace,
+    IdentifySession,
     RouteAttachment,
     SetProfile,
     ThreadClose,
     ThreadRelease,
     ThreadRoutes,
 )
-from transports.bus.routes import Route
 from transports.settings import Settings
 
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from actors.mailbox import Continue
 from agents_registry.errors import BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError
 from transports.bus.api import Delivery
-from transports.bus.messages import AttachExternal, Failed, Load, Ok, Read, RouteAsk, RouteNotice
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import AttachExternal
+from transports.bus.vocabulary.storage import Load, Read
+from transports.bus.vocabulary.threads import RouteAsk, RouteNotice
 
 if TYPE_CHECKING:
     from actors.attach import Attacher

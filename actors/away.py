@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transports.bus.messages import Ok, ProbeProcess, RouteAsk, RouteUnask
+from transports.bus.vocabulary.children import ProbeProcess
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.threads import RouteAsk, RouteUnask
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor

@@ -9,7 +9,11 @@ from actors.mailbox import Clock, Mailbox
 from agents_registry.errors import UsageError
 from agents_registry.loader import Registry
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import Failed, GetAgents, GetStatus, ListHosts, ListThreads, Load, MemoryOf, Ok, ShowThread
+from transports.bus.vocabulary.children import ListHosts, MemoryOf
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.lists import GetStatus, ListThreads, ShowThread
+from transports.bus.vocabulary.storage import Load
+from transports.bus.vocabulary.threads import GetAgents
 
 
 class Catalog(Mailbox):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents_registry.errors import NotFoundError, UsageError
-from transports.bus.messages import RouteAsk
+from transports.bus.vocabulary.threads import RouteAsk
 
 Answered = Callable[[str, str], None]
 """Continues with (option id, who); who is "" when the time ran out."""

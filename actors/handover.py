@@ -15,7 +15,8 @@ from typing import Any
 from actors.mailbox import Clock, Mailbox
 from agents_registry.errors import BusyError, CodeError, RefusedError, UsageError, VibeAroundError
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import ClaimCode, Claimed, CodeIssued, IssueCode, Ok, SettleClaim
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.handover import ClaimCode, Claimed, CodeIssued, IssueCode, SettleClaim
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 LENGTH = 4

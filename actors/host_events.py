@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from actors.permissions import Permission
 from actors.turns import ended, surface_event
 from agents_registry.errors import AgentError, VibeAroundError, from_wire
-from transports.bus.messages import Failed, HostAck, HostDelta, HostEvent
+from transports.bus.vocabulary.conversation import Failed
+from transports.bus.vocabulary.hosting import HostAck, HostDelta, HostEvent
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor

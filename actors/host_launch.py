@@ -17,7 +17,7 @@ from agents_registry.launch import (
     shim_command,
 )
 from agents_registry.loader import Registry
-from transports.bus.messages import SpawnHost
+from transports.bus.vocabulary.children import SpawnHost
 from transports.settings import Settings
 
 SHIM = Path(__file__).resolve().parent.parent / "transports" / "mcp" / "shim.py"

@@ -12,19 +12,9 @@ from typing import Any, Protocol
 from actors.mailbox import Continue
 from agents_registry.errors import AgentError, VibeAroundError, from_wire
 from transports.bus.api import Delivery
-from transports.bus.messages import (
-    EndHost,
-    Failed,
-    HostExited,
-    HostHello,
-    HostSlot,
-    HostState,
-    HostStop,
-    HostWelcome,
-    Ok,
-    ProbeHost,
-    SpawnHost,
-)
+from transports.bus.vocabulary.children import EndHost, HostExited, HostSlot, HostState, ProbeHost, SpawnHost
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.hosting import HostHello, HostStop, HostWelcome
 
 INSTANCE = "host"
 """A thread has one host agent; sub-agents would be further instances."""

@@ -12,7 +12,7 @@ from actors.host_spec import HostSpec
 from agents_registry.errors import VibeAroundError
 from transports.bus.api import Delivery
 from transports.bus.client import BusClient
-from transports.bus.messages import HostHello
+from transports.bus.vocabulary.hosting import HostHello
 from transports.paths import read_run
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from transports.bus.codec import encode
-from transports.bus.messages import HostEvent
+from transports.bus.vocabulary.hosting import HostEvent
 
 WINDOW_EVENTS = 256
 WINDOW_BYTES = 4 << 20

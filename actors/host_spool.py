@@ -13,7 +13,7 @@ import msgpack
 
 from agents_registry.errors import UsageError
 from transports.bus.codec import decode, encode
-from transports.bus.messages import HostEvent
+from transports.bus.vocabulary.hosting import HostEvent
 from transports.paths import atomic_write
 
 VERSION = 1

@@ -10,7 +10,7 @@ from actors.host_files import HostFiles, clean
 from actors.host_outbox import HostOutbox
 from actors.host_spec import HostSpec
 from agents_registry.errors import VibeAroundError
-from transports.bus.messages import HostDelta
+from transports.bus.vocabulary.hosting import HostDelta
 
 _WITHIN_A_BLOCK = ("text", "thought", "title", "commands", "mode", "other")
 """Kinds that do not end the block of text that is open."""

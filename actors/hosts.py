@@ -9,7 +9,9 @@ from typing import Any
 from actors.mailbox import Clock, Mailbox
 from agents_registry.errors import BusyError
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import Failed, HostSlot, HostState, ListHosts, Ok, ThreadRelease
+from transports.bus.vocabulary.children import HostSlot, HostState, ListHosts
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.threads import ThreadRelease
 
 MAX_WAITING = 64
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.mailbox import Clock, Mailbox
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import Record, Recorded, RemoveFiles
+from transports.bus.vocabulary.storage import Record, Recorded, RemoveFiles
 
 EVERY_S = 6 * 3600.0
 DAY_S = 86400.0

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from transports.bus.messages import Ok, Posted, Preview, RouteItem
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.storage import Posted
+from transports.bus.vocabulary.surface import Preview, RouteItem
 
 Send = Callable[[str, Any], None]
 Fetch = Callable[[int, Callable[[Any], None]], None]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from agents_registry.errors import BusyError, VibeAroundError
 from transports.bus.api import Bus, Delivery, Peer
 from transports.bus.codec import message
-from transports.bus.messages import Failed
+from transports.bus.vocabulary.conversation import Failed
 
 Continue = Callable[[Any], None]
 

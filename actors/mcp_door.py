@@ -13,16 +13,11 @@ from actors.mailbox import Clock, Mailbox
 from agents_registry.errors import NotFoundError, UsageError, VibeAroundError, from_wire
 from agents_registry.loader import Registry
 from transports.bus.api import Bus, Delivery, Peer
-from transports.bus.messages import (
-    AddWorkspace,
-    CodeIssued,
-    Failed,
-    IdentifySession,
-    Load,
-    McpLine,
-    Ok,
-    PrepareHandover,
-)
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import CodeIssued, PrepareHandover
+from transports.bus.vocabulary.lists import AddWorkspace
+from transports.bus.vocabulary.storage import Load
+from transports.bus.vocabulary.threads import IdentifySession, McpLine
 from transports.mcp.server import McpConnection, PendingCall
 from transports.mcp.tools import ToolCall, handover_text
 

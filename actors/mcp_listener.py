@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transports.bus.access import Access, Role
 from transports.bus.api import Bus
-from transports.bus.messages import McpLine
+from transports.bus.vocabulary.threads import McpLine
 
 MAX_CONNECTIONS = 256
 MAX_UNSENT = 8 << 20

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from actors.permissions import Permission
 from transports.bus.api import Delivery
-from transports.bus.messages import Failed, HostAnswer, Ok, ThreadAnswer
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.hosting import HostAnswer
+from transports.bus.vocabulary.threads import ThreadAnswer
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor

@@ -8,16 +8,10 @@ from actors.attach_external import SessionLookup
 from agents_registry.errors import BusyError, VibeAroundError
 from agents_registry.launch import resume_command, shell_line
 from transports.bus.api import Delivery
-from transports.bus.messages import (
-    ClaimCode,
-    Failed,
-    Load,
-    Ok,
-    PickupTerminal,
-    Record,
-    SettleClaim,
-    ThreadRelease,
-)
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import ClaimCode, PickupTerminal, SettleClaim
+from transports.bus.vocabulary.storage import Load, Record
+from transports.bus.vocabulary.threads import ThreadRelease
 
 if TYPE_CHECKING:
     from actors.attach import Attacher

@@ -9,25 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 from agents_registry.errors import RefusedError, VibeAroundError
-from transports.bus import messages as m
 from transports.bus.api import Peer
+from transports.bus.vocabulary import children, handover, hosting, lists, surface, threads
 
 _FROM_SURFACE: dict[str, tuple[type[Any], ...]] = {
-    "route/": (m.Submit, m.Listen, m.Unlisten, m.ItemAck, m.Answer, m.StopTurn),
-    "catalog": (m.GetStatus, m.ListThreads, m.ShowThread, m.GetAgents),
-    "workspaces": (m.ListWorkspaces, m.AddWorkspace, m.ChangeWorkspace, m.FindWorkspace),
-    "attacher": (m.PickupTerminal, m.PrepareHandover, m.HandoverThread, m.ListSessions, m.EndSessionHost),
-    "supervisor": (m.Shutdown,),
-    "spawner": (m.RefreshEnvironment,),
+    "route/": (surface.Submit, surface.Listen, surface.Unlisten, surface.ItemAck, surface.Answer, surface.StopTurn),
+    "catalog": (lists.GetStatus, lists.ListThreads, lists.ShowThread, threads.GetAgents),
+    "workspaces": (lists.ListWorkspaces, lists.AddWorkspace, lists.ChangeWorkspace, lists.FindWorkspace),
+    "attacher": (handover.PickupTerminal, handover.PrepareHandover, handover.HandoverThread, handover.ListSessions, lists.EndSessionHost),
+    "supervisor": (lists.Shutdown,),
+    "spawner": (children.RefreshEnvironment,),
 }
 _FROM_AGENT: dict[str, tuple[type[Any], ...]] = {
     # A route lets an agent's submit through only for commands that the table gives to agents.
-    "route/": (m.Submit,),
-    "catalog": (m.GetStatus, m.ListThreads, m.ShowThread, m.GetAgents),
-    "workspaces": (m.ListWorkspaces, m.AddWorkspace, m.FindWorkspace),
-    "attacher": (m.PrepareHandover, m.ListSessions),
+    "route/": (surface.Submit,),
+    "catalog": (lists.GetStatus, lists.ListThreads, lists.ShowThread, threads.GetAgents),
+    "workspaces": (lists.ListWorkspaces, lists.AddWorkspace, lists.FindWorkspace),
+    "attacher": (handover.PrepareHandover, handover.ListSessions),
 }
-_FROM_HOST = (m.HostHello, m.HostEvent, m.HostDelta)
+_FROM_HOST = (hosting.HostHello, hosting.HostEvent, hosting.HostDelta)
 
 
 def allow(peer: Peer, address: str, message: Any) -> VibeAroundError | None:

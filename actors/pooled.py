@@ -27,8 +27,8 @@ from actors.clock import Clock
 from actors.supervision import FailureReport, Report
 from agents_registry.errors import BusyError, VibeAroundError
 from transports.bus.api import Bus, Delivery, Receiver
-from transports.bus.messages import Failed
 from transports.bus.switch import Passivated, Switch
+from transports.bus.vocabulary.conversation import Failed
 
 _log = logging.getLogger(__name__)
 OnFailure = Literal["keep", "restart", "stop"]

@@ -19,7 +19,8 @@ from agents_registry.loader import load_registry
 from transports.bus.access import read_secret
 from transports.bus.api import Delivery
 from transports.bus.client import BusClient
-from transports.bus.messages import Failed, Ok, Read
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.storage import Read
 
 HANG_VARIABLE = "VIBEAROUND_TEST_READER_HANG"
 """A path: while it exists, requests whose arguments name it hang. A knob for tests of hung stores."""

@@ -13,7 +13,9 @@ from actors.mailbox import Clock, Mailbox
 from actors.supervision import RestartPolicy
 from agents_registry.errors import BusyError
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import ChildExited, ChildUp, Failed, Read, StartReader, StopChild
+from transports.bus.vocabulary.children import ChildExited, ChildUp, StartReader, StopChild
+from transports.bus.vocabulary.conversation import Failed
+from transports.bus.vocabulary.storage import Read
 
 MAX_WAITING = 64
 

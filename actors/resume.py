@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_registry.errors import NotFoundError, VibeAroundError
-from transports.bus.messages import Ok, Read, RouteAsk
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.storage import Read
+from transports.bus.vocabulary.threads import RouteAsk
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor

@@ -12,7 +12,8 @@ from actors.commands import Command, read_code, rule, text
 from actors.turns import error_event
 from agents_registry.errors import AgentError, NotFoundError, UsageError, VibeAroundError, from_wire
 from transports.bus.api import Delivery
-from transports.bus.messages import (
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import (
     Attached,
     AttachExternal,
     AttachThread,
@@ -20,21 +21,15 @@ from transports.bus.messages import (
     Claimed,
     CodeIssued,
     Detach,
-    Failed,
-    FindWorkspace,
-    GetAgents,
     HandoverThread,
     ListSessions,
-    ListWorkspaces,
-    Load,
     NewThread,
-    Ok,
-    RouteAsk,
-    SetProfile,
     SettleClaim,
-    Submit,
-    ThreadStatus,
 )
+from transports.bus.vocabulary.lists import FindWorkspace, ListWorkspaces
+from transports.bus.vocabulary.storage import Load
+from transports.bus.vocabulary.surface import Submit
+from transports.bus.vocabulary.threads import GetAgents, RouteAsk, SetProfile, ThreadStatus
 
 if TYPE_CHECKING:
     from actors.routes import Item, RouteActor

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from agents_registry.errors import RefusedError
 from transports.bus.api import Delivery
-from transports.bus.messages import Failed, Listen, Load, Ok, Record
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.storage import Load, Record
+from transports.bus.vocabulary.surface import Listen
 
 if TYPE_CHECKING:
     from actors.routes import RouteActor

@@ -20,31 +20,19 @@ from actors.route_feed import RouteFeed
 from actors.turns import error_event
 from agents_registry.errors import BusyError, NotFoundError, RefusedError, UsageError, from_wire
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import (
-    Accepted,
-    Answer,
-    Attached,
-    Failed,
-    ItemAck,
-    Listen,
-    Load,
-    NewThread,
-    Ok,
-    PeerGone,
-    Posted,
-    Preview,
-    Record,
+from transports.bus.vocabulary.conversation import Failed, Ok, PeerGone
+from transports.bus.vocabulary.handover import Attached, NewThread
+from transports.bus.vocabulary.storage import Load, Posted, Record
+from transports.bus.vocabulary.surface import Accepted, Answer, ItemAck, Listen, Preview, StopTurn, Submit, Unlisten
+from transports.bus.vocabulary.threads import (
     RouteAsk,
     RouteAttachment,
     RouteNotice,
     RouteUnask,
-    StopTurn,
-    Submit,
     ThreadAnswer,
     ThreadPrompt,
     ThreadStop,
     TurnOver,
-    Unlisten,
 )
 from transports.settings import Settings
 

@@ -28,22 +28,21 @@ from agents_registry.loader import Registry
 from agents_registry.login_env import login_environment
 from transports.bus.access import make_secret
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import (
+from transports.bus.vocabulary.children import (
     ChildExited,
     EndHost,
-    Failed,
     HostExited,
-    HostStop,
     MemoryOf,
-    Ok,
     ProbeHost,
     ProbeProcess,
     RefreshEnvironment,
-    RemoveFiles,
     SpawnHost,
     StartReader,
     StopChild,
 )
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.hosting import HostStop
+from transports.bus.vocabulary.storage import RemoveFiles
 from transports.settings import Settings
 
 

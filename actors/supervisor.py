@@ -41,8 +41,12 @@ from transports import paths, settings
 from transports.bus.access import Access
 from transports.bus.api import Delivery, Peer, Receiver
 from transports.bus.endpoint import Endpoint
-from transports.bus.messages import ChildUp, Hello, HostState, Listen, Load, Ok, PeerGone, Shutdown, Submit
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.children import ChildUp, HostState
+from transports.bus.vocabulary.conversation import Hello, Ok, PeerGone
+from transports.bus.vocabulary.lists import Shutdown
+from transports.bus.vocabulary.storage import Load
+from transports.bus.vocabulary.surface import Listen, Submit
 from transports.service.notify import Notifier
 
 POOL_THREADS = 3

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transports.bus.messages import Failed, HostReload, Ok, Read
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.hosting import HostReload
+from transports.bus.vocabulary.storage import Read
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 from actors.turns import Turn, error_event
 from agents_registry.errors import BusyError, RefusedError
 from transports.bus.api import Delivery
-from transports.bus.messages import HostCancel, Load, Ok, ThreadClose, ThreadRelease, ThreadRoutes, ThreadSession
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.hosting import HostCancel
+from transports.bus.vocabulary.storage import Load
+from transports.bus.vocabulary.threads import ThreadClose, ThreadRelease, ThreadRoutes, ThreadSession
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor

@@ -24,23 +24,13 @@ from actors.thread_bindings import ThreadBindings
 from actors.turns import Turn, TurnQueue, error_event
 from agents_registry.errors import AgentError, BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import (
-    Failed,
-    HostCancel,
-    HostDelta,
-    HostEvent,
-    HostExited,
-    HostHello,
-    HostPrompt,
-    HostSetMode,
-    HostState,
-    Load,
-    Ok,
-    PeerGone,
-    Preview,
-    Record,
+from transports.bus.vocabulary.children import HostExited, HostState, SpawnHost
+from transports.bus.vocabulary.conversation import Failed, Ok, PeerGone
+from transports.bus.vocabulary.hosting import HostCancel, HostDelta, HostEvent, HostHello, HostPrompt, HostSetMode
+from transports.bus.vocabulary.storage import Load, Record
+from transports.bus.vocabulary.surface import Preview
+from transports.bus.vocabulary.threads import (
     RouteAsk,
-    SpawnHost,
     ThreadAnswer,
     ThreadClose,
     ThreadPrompt,

@@ -13,18 +13,10 @@ from typing import Any
 from actors.mailbox import Clock, Continue, Mailbox
 from agents_registry.errors import NotFoundError, UsageError, from_wire
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import (
-    AddWorkspace,
-    ChangeWorkspace,
-    DefaultWorkspace,
-    Failed,
-    FindWorkspace,
-    ListWorkspaces,
-    Load,
-    Ok,
-    Read,
-    Record,
-)
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.lists import AddWorkspace, ChangeWorkspace, FindWorkspace, ListWorkspaces
+from transports.bus.vocabulary.storage import Load, Read, Record
+from transports.bus.vocabulary.threads import DefaultWorkspace
 
 GENERAL = "general"
 

@@ -92,8 +92,9 @@ def supervisor(path: str, journal: str = "") -> None:
     from transports.bus.access import Access
     from transports.bus.api import Delivery
     from transports.bus.endpoint import Endpoint
-    from transports.bus.messages import Accepted, Record, Submit
     from transports.bus.switch import Switch
+    from transports.bus.vocabulary.storage import Record
+    from transports.bus.vocabulary.surface import Accepted, Submit
 
     switch, clock, pool = Switch(), SystemClock(), Pool(4)
 

@@ -19,7 +19,8 @@ import zmq
 
 from benchmarks.bench_memory import client
 from transports.bus.client import SyncClient
-from transports.bus.messages import Failed, Listen, Submit
+from transports.bus.vocabulary.conversation import Failed
+from transports.bus.vocabulary.surface import Listen, Submit
 
 AGENT = Path(__file__).with_name("_flood_agent.py")
 _KEYS = itertools.count(1)

@@ -23,8 +23,9 @@ from transports.bus import envelope
 from transports.bus.api import Delivery
 from transports.bus.client import SyncClient
 from transports.bus.codec import encode
-from transports.bus.messages import Accepted, Preview, Record, Submit
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.storage import Record
+from transports.bus.vocabulary.surface import Accepted, Preview, Submit
 
 ROUNDS = 2000
 WARM_UP = 300

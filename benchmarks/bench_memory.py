@@ -16,8 +16,9 @@ from agents_registry.errors import NotRunningError
 from benchmarks.harness import Case, Pair, at_most_plus, pss_mb
 from transports.bus.api import Delivery
 from transports.bus.client import SyncClient
-from transports.bus.messages import Record, Submit
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.storage import Record
+from transports.bus.vocabulary.surface import Submit
 from transports.paths import read_run
 
 KNOWN = 10_000

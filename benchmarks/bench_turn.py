@@ -20,7 +20,8 @@ from agents_registry.sessions.demo import DemoSessionFile
 from benchmarks._daemon import AGENT, commits, daemon, drain, echo, listen, turn
 from benchmarks.harness import Case, Pair, at_least_times, at_most_plus, at_most_times
 from transports.acp.client import AcpClient
-from transports.bus.messages import ItemAck, PrepareHandover, RouteItem
+from transports.bus.vocabulary.handover import PrepareHandover
+from transports.bus.vocabulary.surface import ItemAck, RouteItem
 
 CHUNKS = 20_000
 SIZE = 24
@@ -178,7 +179,7 @@ def flood() -> Iterator[Pair]:
 
 
 def _listen_too() -> Any:
-    from transports.bus.messages import Listen
+    from transports.bus.vocabulary.surface import Listen
 
     return Listen(credit=512, exclusive=False)
 

@@ -14,7 +14,10 @@ from __future__ import annotations
 import sys
 
 from tests.markers import collected
+from tests.requirements_many_hands import REQUIREMENTS as MANY_HANDS
 from tests.requirements_open import OPEN
+from tests.requirements_relay import REQUIREMENTS as RELAY
+from tests.requirements_surfaces import REQUIREMENTS as SURFACES
 
 __all__ = ["OPEN", "REQUIREMENTS"]
 
@@ -290,6 +293,9 @@ REQUIREMENTS: dict[str, str] = {
     **_REAL,
     **_BEHAVIOUR,
     **_INVARIANTS,
+    **MANY_HANDS,
+    **RELAY,
+    **SURFACES,
 }
 
 

@@ -294,6 +294,8 @@ def plain(value: Any) -> Any:
 
 def parse_file(path: Path) -> tuple[dict[str, Any], str]:
     """The file's tables and its text; both empty when there is no file. Raises UsageError naming the line."""
+    if path.is_fifo():  # reading it would wait for a writer, for ever
+        raise UsageError(f"{path} cannot be read: it is a pipe, not a file.", hint="Put a file in its place.")
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from actors.journal.writer import History, Journal
 from actors.pooled import ThreadActor
 from agents_registry.errors import UsageError
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import Load, Record
+from transports.bus.vocabulary.storage import Load, Record
 
 
 class JournalActor(ThreadActor):

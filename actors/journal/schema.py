@@ -78,7 +78,13 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
             path.touch(mode=0o600)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+    # SQLite waits for ever in the open() of a pipe.
+    if path.exists() and not path.is_file():
+        raise _unreadable(path, "it is not a regular file", _DAMAGED)
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+    except sqlite3.OperationalError as error:
+        raise _unreadable(path, error, _NO_ACCESS) from error
     connection.row_factory = sqlite3.Row
     try:
         if read_only:
@@ -92,12 +98,17 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise VibeAroundError(
-            f"the journal {path} cannot be opened: {error}.",
-            hint="Move the file away to start with an empty journal; the agents' own sessions are not touched by that.",
-            code="journal_unreadable",
-        ) from error
+        # A full disk, a missing right, a lock: the file may be well, so nobody is told to move it away.
+        raise _unreadable(path, error, _NO_ACCESS if isinstance(error, sqlite3.OperationalError) else _DAMAGED) from error
     return connection
+
+
+_DAMAGED = "Move the file away to start with an empty journal; the agents' own sessions are not touched by that."
+_NO_ACCESS = "Check that you may write the file and its directory, and that the disk is not full."
+
+
+def _unreadable(path: Path, why: object, hint: str) -> VibeAroundError:
+    return VibeAroundError(f"the journal {path} cannot be opened: {why}.", hint=hint, code="journal_unreadable")
 
 
 def _known_version(connection: sqlite3.Connection, path: Path) -> int:

@@ -13,7 +13,8 @@ from actors.journal.queries import run
 from actors.journal.schema import open_database
 from agents_registry.errors import VibeAroundError
 from transports.bus.api import Bus, Delivery
-from transports.bus.messages import Failed, Load, Ok, Posted, Record, Recorded
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.storage import Load, Posted, Record, Recorded
 
 GROUP = 256
 """Records per commit at most."""

@@ -16,7 +16,8 @@ from actors.children import alive, process_start_time
 from actors.host_spec import HostLimits
 from tests.agents.rig import CLAUDE_ACP, CODEX_ACP, AgentHome, FakeModel, run_claude, run_codex
 from tests.process.host_rig import Host, Supervisor, fake_spec, wait_until
-from transports.bus.messages import HostAnswer, HostCancel, HostEvent, HostReload, HostStop, Ok
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.hosting import HostAnswer, HostCancel, HostEvent, HostReload, HostStop
 
 pytestmark = pytest.mark.agents
 MCP_SERVER = Path(__file__).resolve().parents[1] / "fakes" / "mcp_server.py"

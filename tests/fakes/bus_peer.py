@@ -20,7 +20,7 @@ from typing import Any
 from agents_registry.errors import VibeAroundError
 from transports.bus.api import Delivery
 from transports.bus.client import BusClient, SyncClient
-from transports.bus.messages import Ok
+from transports.bus.vocabulary.conversation import Ok
 
 
 def say(**fields: Any) -> None:

@@ -15,8 +15,9 @@ from transports import paths
 from transports.bus.access import Access
 from transports.bus.api import Delivery, Receiver
 from transports.bus.endpoint import Endpoint
-from transports.bus.messages import Failed, Preview, RouteItem
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.conversation import Failed
+from transports.bus.vocabulary.surface import Preview, RouteItem
 
 Answer = Callable[[Delivery, "ScriptedSupervisor"], Any]
 

@@ -17,15 +17,8 @@ from actors.host_spec import HostLimits, HostSpec
 from transports.bus.access import Access
 from transports.bus.api import Delivery, Peer
 from transports.bus.endpoint import Endpoint
-from transports.bus.messages import (
-    HostAck,
-    HostDelta,
-    HostEvent,
-    HostHello,
-    HostPrompt,
-    HostWelcome,
-)
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.hosting import HostAck, HostDelta, HostEvent, HostHello, HostPrompt, HostWelcome
 from transports.paths import clear_run, write_run
 
 REPO = Path(__file__).resolve().parents[2]

@@ -16,8 +16,9 @@ from actors.pooled import Pool, actor_receiver, start_logic
 from agents_registry.errors import from_wire
 from tests.process.bus_rig import LIMIT, SECRET, peer, rig
 from transports.bus.api import Delivery
-from transports.bus.messages import ClaimCode, Failed, IssueCode, SettleClaim
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.conversation import Failed
+from transports.bus.vocabulary.handover import ClaimCode, IssueCode, SettleClaim
 
 
 @contextmanager

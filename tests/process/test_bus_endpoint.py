@@ -30,8 +30,10 @@ from transports.bus.access import Access, Role
 from transports.bus.api import Delivery
 from transports.bus.client import BusClient, SyncClient
 from transports.bus.codec import decode, encode
-from transports.bus.messages import Failed, GetStatus, Hello, HostDelta, Ok, Welcome
 from transports.bus.socketpath import SocketLock, check_socket_path
+from transports.bus.vocabulary.conversation import Failed, Hello, Ok, Welcome
+from transports.bus.vocabulary.hosting import HostDelta
+from transports.bus.vocabulary.lists import GetStatus
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ import pytest
 from actors.children import alive, process_start_time
 from actors.host_spool import read_spool, spool_path
 from tests.process.host_rig import LIMITS, Host, Supervisor, fake_spec, wait_until
-from transports.bus.messages import HostAnswer, HostCancel, HostReload, HostSetMode, HostStop, Ok
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.hosting import HostAnswer, HostCancel, HostReload, HostSetMode, HostStop
 
 
 class Stage:

@@ -15,7 +15,7 @@ from agents_registry.errors import VibeAroundError
 from transports.acp import updates
 from transports.acp.permission import Permission, PermissionOption
 from transports.acp.sessions import AgentInfo, Opened
-from transports.bus.messages import HostDelta, HostEvent, HostHello, HostPrompt, HostWelcome
+from transports.bus.vocabulary.hosting import HostDelta, HostEvent, HostHello, HostPrompt, HostWelcome
 
 
 class Agent:

@@ -14,8 +14,8 @@ from typing import Any
 from actors.clock import ManualClock
 from actors.journal.writer import History, Journal
 from transports.bus.api import Delivery, Peer
-from transports.bus.messages import Load, Record
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.storage import Load, Record
 
 OWNER = Peer("peer/1", 1, 0, "owner")
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.world import World, kinds
-from transports.bus.messages import Answer, Failed, Ok, PickupTerminal
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import PickupTerminal
+from transports.bus.vocabulary.surface import Answer
 
 
 @pytest.fixture

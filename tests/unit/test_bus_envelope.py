@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from agents_registry.errors import UsageError
 from transports.bus import envelope
 from transports.bus.codec import MAX_BODY, decode, encode
-from transports.bus.messages import GetStatus, Ok
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.lists import GetStatus
 
 _GOLDEN = {
     envelope.HELLO: "97010000 00a000a0",

@@ -8,8 +8,9 @@ import pytest
 
 from agents_registry.errors import BusyError, from_wire
 from transports.bus.api import Delivery, Receiver
-from transports.bus.messages import Failed, GetStatus, Ok
 from transports.bus.switch import Passivated, Switch
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.lists import GetStatus
 
 
 def test_a_message_reaches_the_receiver_with_all_that_came_with_it() -> None:

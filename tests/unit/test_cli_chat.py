@@ -12,7 +12,8 @@ import pytest
 from agents_registry.errors import BusyError, RefusedError
 from tests.fakes.scripted_supervisor import ScriptedSupervisor
 from transports.bus.api import Delivery
-from transports.bus.messages import Accepted, Answer, Ok, StopTurn, Submit
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.surface import Accepted, Answer, StopTurn, Submit
 from transports.cli import chat_turn
 from transports.cli.main import run
 

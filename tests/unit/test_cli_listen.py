@@ -16,7 +16,8 @@ import pytest
 from agents_registry.errors import RefusedError
 from tests.fakes.scripted_supervisor import ScriptedSupervisor
 from transports.bus.api import Delivery
-from transports.bus.messages import ItemAck, Listen, Ok
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.surface import ItemAck, Listen
 from transports.cli.chat_listen import Listener
 from transports.cli.chat_view import TextView
 from transports.cli.main import run

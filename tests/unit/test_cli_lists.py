@@ -15,17 +15,15 @@ import pytest
 from agents_registry.errors import BusyError, CodeError, NotFoundError
 from tests.fakes.scripted_supervisor import ScriptedSupervisor
 from transports.bus.api import Delivery
-from transports.bus.messages import (
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.handover import CodeIssued, PickupTerminal, PrepareHandover
+from transports.bus.vocabulary.lists import (
     AddWorkspace,
     ChangeWorkspace,
-    CodeIssued,
     FindWorkspace,
     GetStatus,
     ListThreads,
     ListWorkspaces,
-    Ok,
-    PickupTerminal,
-    PrepareHandover,
     ShowThread,
 )
 from transports.cli.main import run

@@ -11,7 +11,10 @@ import pytest
 from agents_registry.errors import AgentError
 from tests.unit.support import OWNER
 from tests.unit.world import World, kinds, words
-from transports.bus.messages import Accepted, Answer, Attached, Failed, HostDelta, HostEvent, Listen, Ok
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import Attached
+from transports.bus.vocabulary.hosting import HostDelta, HostEvent
+from transports.bus.vocabulary.surface import Accepted, Answer, Listen
 from transports.settings import Settings
 
 
@@ -469,7 +472,7 @@ def test_an_accepted_message_that_a_restart_caught_in_the_lane_is_still_answered
 
 
 def test_attaching_answers_with_what_was_attached(world: World) -> None:
-    from transports.bus.messages import NewThread
+    from transports.bus.vocabulary.handover import NewThread
 
     answer = world.loop.ask("attacher", NewThread("cli:local:z", cwd="/w"), peer=None)
     assert isinstance(answer, Attached)
@@ -613,7 +616,7 @@ def test_a_prompt_that_meets_a_stopping_host_waits_for_its_end_and_then_a_new_on
 
 @pytest.mark.requires("H2.credits")
 def test_a_listener_gets_no_more_than_its_credit_until_it_acks_and_then_all_the_rest_in_order(world: World) -> None:
-    from transports.bus.messages import ItemAck, RouteItem
+    from transports.bus.vocabulary.surface import ItemAck, RouteItem
 
     world.write("a", "hello")
     items: list[RouteItem] = []

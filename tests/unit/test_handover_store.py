@@ -10,7 +10,8 @@ import pytest
 
 from actors.handover import ALPHABET, HandoverStore
 from tests.unit.support import Loop
-from transports.bus.messages import ClaimCode, Claimed, CodeIssued, Failed, IssueCode, SettleClaim
+from transports.bus.vocabulary.conversation import Failed
+from transports.bus.vocabulary.handover import ClaimCode, Claimed, CodeIssued, IssueCode, SettleClaim
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from agents_registry.errors import AgentError
 from tests.unit.host_rig import World, ready_of
 from transports.acp import updates
 from transports.acp.errors import AgentGone
-from transports.bus.messages import (
-    Failed,
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.hosting import (
     HostAck,
     HostAnswer,
     HostCancel,
@@ -19,7 +19,6 @@ from transports.bus.messages import (
     HostSetMode,
     HostStop,
     HostWelcome,
-    Ok,
 )
 
 

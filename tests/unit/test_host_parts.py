@@ -13,7 +13,7 @@ from actors.host_loop import MAX_AGENT, HostLoop
 from actors.host_spec import HostLimits, HostSpec, from_json, read_spec
 from actors.host_spool import read_spool, spool_files, write_spool
 from agents_registry.errors import UsageError
-from transports.bus.messages import HostEvent
+from transports.bus.vocabulary.hosting import HostEvent
 
 
 class Core:

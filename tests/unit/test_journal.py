@@ -12,7 +12,8 @@ from actors.journal.schema import open_database
 from agents_registry.errors import VibeAroundError
 from tests.unit.support import Loop
 from transports.bus.api import Delivery
-from transports.bus.messages import Failed, Posted, Record, Recorded
+from transports.bus.vocabulary.conversation import Failed
+from transports.bus.vocabulary.storage import Posted, Record, Recorded
 
 R, S = "cli:local:r", "cli:local:s"
 
@@ -209,7 +210,8 @@ def test_a_database_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> 
 @pytest.mark.requires("H2.by-reference")
 def test_what_is_forgotten_takes_its_files_along_and_housekeeping_does_it_by_itself(loop: Loop) -> None:
     from actors.housekeeping import Housekeeping
-    from transports.bus.messages import HostState, RemoveFiles
+    from transports.bus.vocabulary.children import HostState
+    from transports.bus.vocabulary.storage import RemoveFiles
 
     thread(loop, "wt_1", R)
     body = {"text": "head", "ref": {"path": "/data/files/a"}, "content": [{"data": {"ref": {"path": "/data/files/b"}}}]}

@@ -12,7 +12,8 @@ import pytest
 from actors.mcp_door import McpDoor
 from tests.unit.world import World
 from transports.bus.api import Delivery
-from transports.bus.messages import CodeIssued, McpLine, PrepareHandover
+from transports.bus.vocabulary.handover import CodeIssued, PrepareHandover
+from transports.bus.vocabulary.threads import McpLine
 
 
 @pytest.fixture

@@ -8,14 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.world import World, kinds, words
-from transports.bus.messages import (
-    Answer,
-    CodeIssued,
-    Failed,
-    HandoverThread,
-    Ok,
-    PickupTerminal,
-)
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import CodeIssued, HandoverThread, PickupTerminal
+from transports.bus.vocabulary.surface import Answer
 
 
 @pytest.fixture

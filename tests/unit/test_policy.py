@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from actors import policy
-from transports.bus import messages as m
 from transports.bus.api import Peer
 from transports.bus.codec import known_tags
 
@@ -17,7 +16,7 @@ ADDRESSES = (
     "catalog", "journal", "history", "reader", "reader/1", "spawner", "supervisor", "hosts", "mcp", "peer/7",
 )
 FILLERS: dict[str, Any] = {"str": "x", "int": 1, "float": 1.0, "bool": False, "bytes": b"", "list": [], "dict": {}}
-MESSAGES = [cls for tag, cls in sorted(known_tags().items()) if cls.__module__ == m.__name__]
+MESSAGES = [cls for tag, cls in sorted(known_tags().items()) if cls.__module__.startswith("transports.bus.vocabulary.")]
 
 
 def made(cls: type[Any]) -> Any:

@@ -16,8 +16,9 @@ from actors.pooled import Pool, PooledActor, ThreadActor, actor_receiver, start_
 from actors.supervision import FailureReport
 from agents_registry.errors import BusyError, from_wire
 from transports.bus.api import Delivery, Receiver
-from transports.bus.messages import GetStatus, Ok
 from transports.bus.switch import Switch
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.lists import GetStatus
 
 LIMIT = 10.0
 

@@ -17,34 +17,24 @@ from agents_registry.errors import AgentError, VibeAroundError
 from agents_registry.loader import load_registry
 from tests.unit.support import OWNER, Loop
 from transports.bus.api import Delivery, Peer
-from transports.bus.messages import (
-    CodeIssued,
-    EndHost,
-    Failed,
+from transports.bus.vocabulary.children import EndHost, HostExited, MemoryOf, ProbeHost, ProbeProcess, SpawnHost
+from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.handover import CodeIssued, IssueCode
+from transports.bus.vocabulary.hosting import (
     HostAck,
     HostAnswer,
     HostCancel,
     HostDelta,
     HostEvent,
-    HostExited,
     HostHello,
     HostPrompt,
     HostReload,
     HostSetMode,
     HostStop,
     HostWelcome,
-    IssueCode,
-    Listen,
-    MemoryOf,
-    Ok,
-    Preview,
-    ProbeHost,
-    ProbeProcess,
-    Read,
-    RouteItem,
-    SpawnHost,
-    Submit,
 )
+from transports.bus.vocabulary.storage import Read
+from transports.bus.vocabulary.surface import Listen, Preview, RouteItem, Submit
 from transports.settings import Settings
 
 
@@ -225,7 +215,7 @@ class World:
         self.start()
 
     def wake(self, address: str) -> None:
-        from transports.bus.messages import HostState
+        from transports.bus.vocabulary.children import HostState
 
         self.loop.switch.send(address, HostState("", "wake"))
         self.loop.run()

@@ -20,10 +20,10 @@ from agents_registry.errors import BusyError, VibeAroundError, from_wire
 from transports.bus import envelope
 from transports.bus.api import Delivery
 from transports.bus.codec import decode
-from transports.bus.messages import Failed, Welcome
 from transports.bus.outbox import Outbox
 from transports.bus.peers import Asked, Liveness, Outgoing, frames_for
 from transports.bus.syncclient import SyncClient
+from transports.bus.vocabulary.conversation import Failed, Welcome
 from transports.bus.wire import Dealer, hello, not_running, told
 
 __all__ = ["BusClient", "SyncClient"]

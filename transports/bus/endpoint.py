@@ -27,11 +27,11 @@ from transports.bus.access import PROVEN_KINDS, Access, Role, parse_peer_address
 from transports.bus.api import Delivery, Peer, Receiver
 from transports.bus.codec import MAX_BODY, decode, encode
 from transports.bus.frames import receive_all, receive_first, send_to
-from transports.bus.messages import Failed, Hello, Welcome
 from transports.bus.outbox import Outbox
 from transports.bus.peers import Connection, Outgoing, Question, frames_for
 from transports.bus.socketpath import SocketLock, check_socket_path
 from transports.bus.switch import Passivated, Switch
+from transports.bus.vocabulary.conversation import Failed, Hello, Welcome
 
 _log = logging.getLogger(__name__)
 

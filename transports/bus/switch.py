@@ -13,7 +13,7 @@ from typing import Any
 
 from agents_registry.errors import NotFoundError, VibeAroundError
 from transports.bus.api import Delivery, Peer, Receiver
-from transports.bus.messages import Failed
+from transports.bus.vocabulary.conversation import Failed
 
 Forward = Callable[[Delivery], bool]
 

@@ -13,7 +13,7 @@ from agents_registry.errors import BusyError, VibeAroundError, from_wire
 from transports.bus import envelope
 from transports.bus.api import Delivery
 from transports.bus.codec import decode, encode
-from transports.bus.messages import Failed, Welcome
+from transports.bus.vocabulary.conversation import Failed, Welcome
 from transports.bus.wire import SLICE_S, Dealer, hello, not_running, told
 
 SILENCE_S = 5.0

@@ -15,7 +15,7 @@ from agents_registry.errors import NotRunningError, RefusedError, VibeAroundErro
 from transports.bus import envelope
 from transports.bus.codec import decode, encode
 from transports.bus.frames import receive_all, send_pair
-from transports.bus.messages import Failed, Hello
+from transports.bus.vocabulary.conversation import Failed, Hello
 
 HWM = 2000
 SLICE_S = 0.2

@@ -94,8 +94,8 @@ def listen(name: str, as_json: bool) -> None:
 @json_option
 def answer(name: str, id_: str, option: str, as_json: bool) -> None:
     """Answer the permission or question ID with OPTION; without OPTION it is cancelled."""
-    from transports.bus.messages import Answer
     from transports.bus.routes import terminal_route
+    from transports.bus.vocabulary.surface import Answer
     from transports.cli.connect import ask, person
 
     data: dict[str, Any] = ask(terminal_route(name).address, Answer(id_, option, person())).data
@@ -110,8 +110,8 @@ def answer(name: str, id_: str, option: str, as_json: bool) -> None:
 @json_option
 def stop(name: str, as_json: bool) -> None:
     """Stop the chat's running turn and drop its waiting messages."""
-    from transports.bus.messages import StopTurn
     from transports.bus.routes import terminal_route
+    from transports.bus.vocabulary.surface import StopTurn
     from transports.cli.connect import ask, person
     from transports.human import plural
 

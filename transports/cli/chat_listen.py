@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from agents_registry.errors import NotRunningError
-from transports.bus.messages import ItemAck, Listen, Preview, RouteItem
 from transports.bus.routes import terminal_route
 from transports.bus.syncclient import SyncClient
+from transports.bus.vocabulary.surface import ItemAck, Listen, Preview, RouteItem
 from transports.cli.connect import connect
 
 CREDIT = 256

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from agents_registry.errors import NotRunningError, VibeAroundError
-from transports.bus.messages import Accepted, Answer, Ok, StopTurn, Submit
 from transports.bus.routes import terminal_route
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.surface import Accepted, Answer, StopTurn, Submit
 from transports.cli.chat_listen import Listener
 from transports.cli.chat_turn import LAST
 from transports.cli.chat_view import TextView

@@ -8,9 +8,10 @@ from collections import Counter
 from typing import Any, Protocol
 
 from agents_registry.errors import NotRunningError, VibeAroundError
-from transports.bus.messages import Accepted, Answer, Ok, Preview, RouteItem, StopTurn, Submit
 from transports.bus.routes import terminal_route
 from transports.bus.syncclient import SyncClient
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.surface import Accepted, Answer, Preview, RouteItem, StopTurn, Submit
 from transports.cli.connect import connect, person, real_directory
 
 LAST = frozenset({"done", "reply", "error"})

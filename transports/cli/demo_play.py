@@ -115,7 +115,7 @@ class _Play:
 
     def _forget_project(self) -> None:
         """The user's own supervisor shall not list a directory that is about to be removed."""
-        from transports.bus.messages import ChangeWorkspace, FindWorkspace
+        from transports.bus.vocabulary.lists import ChangeWorkspace, FindWorkspace
 
         found = ask("workspaces", FindWorkspace(str(self._project))).data
         ask("workspaces", ChangeWorkspace(found["id"], "archive"))
@@ -145,16 +145,16 @@ class _Play:
         return view.text
 
     def _allow(self, event: dict[str, Any]) -> None:
-        from transports.bus.messages import Answer
         from transports.bus.routes import terminal_route
+        from transports.bus.vocabulary.surface import Answer
 
         option = next(o["id"] for o in event["options"] if o.get("kind") == "allow_once")
         _styled(f"{self._laptop}> (presses {option!r})", fg="cyan")
         ask(terminal_route(self._laptop).address, Answer(str(event["id"]), str(option), person()), 15.0)
 
     def _stop_after(self, lines: int) -> Callable[[str], None]:
-        from transports.bus.messages import StopTurn
         from transports.bus.routes import terminal_route
+        from transports.bus.vocabulary.surface import StopTurn
 
         asked = threading.Event()
 

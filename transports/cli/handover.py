@@ -17,7 +17,7 @@ from transports.cli.output import emit, emit_json, json_option
 @json_option
 def handover(agent: str, session: str, directory: str, profile: str, as_json: bool) -> None:
     """Issue a code for a session, to be picked up in a chat (/pickup CODE) or a terminal (va pickup CODE)."""
-    from transports.bus.messages import CodeIssued, PrepareHandover
+    from transports.bus.vocabulary.handover import CodeIssued, PrepareHandover
     from transports.cli.connect import ask
 
     cwd = os.path.abspath(os.path.expanduser(directory))  # noqa: PTH100,PTH111 - the store's spelling decides, so not resolved

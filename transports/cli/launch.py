@@ -146,8 +146,8 @@ def _end_recorded_host(data_dir: Path, agent: str, session: str) -> None:
     if run is None or not paths.is_alive(run):
         _end_without_supervisor(data_dir, agent, session)
         return
-    from transports.bus.messages import EndSessionHost
     from transports.bus.syncclient import SyncClient
+    from transports.bus.vocabulary.lists import EndSessionHost
 
     with SyncClient(Path(run.socket("bus.sock"))) as client:
         answer = client.request("attacher", EndSessionHost(agent, session), timeout=_END_LIMIT_S)

@@ -25,7 +25,7 @@ def pickup(code: tuple[str, ...], only_print: bool, as_json: bool) -> None:
     The chat's agent stops first; then the agent's own resume command runs here, in the session's directory.
     """
     from transports import paths
-    from transports.bus.messages import PickupTerminal
+    from transports.bus.vocabulary.handover import PickupTerminal
     from transports.cli.connect import connect
 
     typed = code_of(" ".join(code))

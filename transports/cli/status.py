@@ -15,7 +15,7 @@ from transports.human import duration, shorten
 @json_option
 def status(wait_s: float, as_json: bool) -> None:
     """Show the supervisor, its conversations, chats and agents."""
-    from transports.bus.messages import GetStatus
+    from transports.bus.vocabulary.lists import GetStatus
     from transports.cli.connect import connect
 
     with connect(wait_s=wait_s) as client:

@@ -21,7 +21,7 @@ def threads() -> None:
 @json_option
 def list_threads(closed: bool, limit: int, as_json: bool) -> None:
     """List conversations, the latest first."""
-    from transports.bus.messages import ListThreads
+    from transports.bus.vocabulary.lists import ListThreads
     from transports.cli.connect import ask
 
     rows: list[dict[str, Any]] = ask("catalog", ListThreads(limit, closed)).data["threads"]
@@ -44,7 +44,7 @@ def list_threads(closed: bool, limit: int, as_json: bool) -> None:
 @json_option
 def show_thread(id_: str, as_json: bool) -> None:
     """Show one conversation. ID may be any unique beginning of its id."""
-    from transports.bus.messages import ShowThread
+    from transports.bus.vocabulary.lists import ShowThread
     from transports.cli.connect import ask
 
     data: dict[str, Any] = ask("catalog", ShowThread(id_)).data

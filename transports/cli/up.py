@@ -45,14 +45,14 @@ def up(as_json: bool) -> None:
 
 def _refresh() -> None:
     """A running supervisor reads the login shell's environment again: hosts that start from now on get it."""
-    from transports.bus.messages import RefreshEnvironment
+    from transports.bus.vocabulary.children import RefreshEnvironment
     from transports.cli.connect import ask
 
     ask("spawner", RefreshEnvironment(), 15.0)
 
 
 def _status(timeout: float) -> dict[str, Any]:
-    from transports.bus.messages import GetStatus
+    from transports.bus.vocabulary.lists import GetStatus
     from transports.cli.connect import connect
 
     with connect() as client:
@@ -87,8 +87,19 @@ def start(data_dir: Path) -> dict[str, Any]:
                 _explain(log, seen, child.returncode)
             child = None  # another `va up` was faster: it is that one's supervisor that comes
         if time.monotonic() >= limit:
-            raise VibeAroundError(f"The supervisor did not answer within {_UP_S:.0f} seconds.", hint=f"Look at {log}.", code="no_start")
+            raise _silent(data_dir, log)
         time.sleep(0.05)
+
+
+def _silent(data_dir: Path, log: Path) -> VibeAroundError:
+    """No answer in time. A process that holds the data directory (its sockets may be gone) is in a new one's way."""
+    holder = paths.lock_holder(data_dir)
+    said = f"The supervisor did not answer within {_UP_S:.0f} seconds."
+    if holder is None:
+        return VibeAroundError(said, hint=f"Look at {log}.", code="no_start")
+    return VibeAroundError(
+        f"{said} Process {holder} holds {data_dir}.", hint=f"Stop it with `va down`, then `va up`. Its log is {log}.", code="no_start"
+    )
 
 
 def _detached(data_dir: Path) -> Popen[bytes]:
@@ -186,7 +197,7 @@ def _shutdown(info: paths.RunInfo) -> None:
     """Ask it to stop; a supervisor that does not answer gets SIGTERM, which means the same."""
     import signal
 
-    from transports.bus.messages import Shutdown
+    from transports.bus.vocabulary.lists import Shutdown
     from transports.cli.connect import ask
 
     try:

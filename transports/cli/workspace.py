@@ -20,7 +20,7 @@ def workspace() -> None:
 @json_option
 def add(directory: str, name: str, as_json: bool) -> None:
     """Register DIRECTORY (it must exist)."""
-    from transports.bus.messages import AddWorkspace
+    from transports.bus.vocabulary.lists import AddWorkspace
     from transports.cli.connect import ask, real_directory
 
     data: dict[str, Any] = ask("workspaces", AddWorkspace(real_directory(directory), name)).data
@@ -35,7 +35,7 @@ def add(directory: str, name: str, as_json: bool) -> None:
 @json_option
 def list_workspaces(archived: bool, as_json: bool) -> None:
     """List the registered directories."""
-    from transports.bus.messages import ListWorkspaces
+    from transports.bus.vocabulary.lists import ListWorkspaces
     from transports.cli.connect import ask
 
     rows: list[dict[str, Any]] = ask("workspaces", ListWorkspaces(archived)).data["workspaces"]
@@ -53,7 +53,7 @@ def list_workspaces(archived: bool, as_json: bool) -> None:
 
 
 def _change(wanted: str, action: str, name: str, as_json: bool, words: str) -> None:
-    from transports.bus.messages import ChangeWorkspace, FindWorkspace
+    from transports.bus.vocabulary.lists import ChangeWorkspace, FindWorkspace
     from transports.cli.connect import connect
 
     with connect() as client:

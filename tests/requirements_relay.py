@@ -1,0 +1,5 @@
+"""The requirements of relay, by id (R and the section's number), in one line each. See tests/requirements.py."""
+
+from __future__ import annotations
+
+REQUIREMENTS: dict[str, str] = {}
