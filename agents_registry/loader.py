@@ -116,6 +116,8 @@ def load_registry(data_dir: Path | None) -> Registry:
 
 
 def _read(path: Path) -> str | None:
+    if path.is_fifo():  # reading it would wait for a writer, for ever
+        raise UsageError(f"{path} cannot be read: it is a pipe, not a file.", hint="Put a file in its place.")
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
