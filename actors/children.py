@@ -1,6 +1,6 @@
 """Child processes: start in a group of their own, notice their end, end them with everything they started.
 
-Light on purpose (standard library only): a host uses it before anything else is loaded. A process is known by (pid,
+A process is known by (pid,
 start time), since pids are used again. Start times are clock ticks since boot (field 22 of /proc/<pid>/stat); where
 there is no /proc they are 0, and a pid alone counts.
 """
@@ -8,36 +8,20 @@ there is no /proc they are 0, and a pid alone counts.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from actors.host_start import set_pdeathsig
+
 OnExit = Callable[[str], None]
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LOG_LIMIT = 1 << 20
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def become_subreaper() -> None:
-    """Orphans below this process become its children instead of init's (Linux)."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def set_pdeathsig(number: int = signal.SIGKILL) -> None:
-    """This process gets `number` when the *thread* that started it ends (Linux)."""
-    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def stat_of(pid: int) -> tuple[str, int, int, int] | None:

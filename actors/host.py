@@ -1,53 +1,73 @@
-"""Process root of one agent host: `python -m actors.host --spec-fd N`.
+"""Process root of one agent host: `python -S -P actors/host.py --spec-fd N`.
 
-The agent is spawned first, with the standard library alone, so that it starts while the rest is loaded. There is no
-lifeline to the supervisor: a host outlives its crash and is adopted by the next one, or ends with its lease.
+The agent is spawned first, with next to nothing loaded (host_start), so that it starts while the rest is loaded. There is
+no lifeline to the supervisor: a host outlives its crash and is adopted by the next one, or ends with its lease.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import time
-from typing import TYPE_CHECKING
 
-from actors.children import become_subreaper, process_start_time
-from actors.host_process import AgentProcess, start_agent
-from actors.host_spec import HostSpec, read_spec
-from agents_registry.errors import VibeAroundError
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120 - pathlib is not loaded yet
+if _ROOT not in sys.path:
+    sys.path.append(_ROOT)
 
+from actors.host_start import NotStarted, Started, become_subreaper, read, start, unpack  # noqa: E402 - needs the path
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from actors.agent import HostCore
+    from actors.host_process import AgentProcess
+    from actors.host_spec import HostSpec
+    from agents_registry.errors import VibeAroundError
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code: 0 = all said or spooled, 2 = no usable spec, 1 = unexpected."""
     words = sys.argv[1:] if argv is None else argv
     if len(words) != 2 or words[0] != "--spec-fd" or not words[1].isdigit():
-        sys.stderr.write("usage: python -m actors.host --spec-fd N\nA host is started by the supervisor.\n")
+        sys.stderr.write("usage: python actors/host.py --spec-fd N\nA host is started by the supervisor.\n")
         return 2
     try:
-        spec = read_spec(int(words[1]))
-    except (VibeAroundError, OSError) as error:
-        sys.stderr.write(f"host: {error}\n")
+        command, env, cwd, rest = unpack(read(int(words[1])))
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"host: the spec cannot be used: {error}\n")
         return 2
     become_subreaper()
-    process: AgentProcess | None = None
-    failure: VibeAroundError | None = None
-    env = {**spec.env, "VIBEAROUND_HOST_ID": f"{spec.thread}/{spec.instance}/{spec.epoch}"}
+    outcome: Started | NotStarted
     try:
-        process = start_agent(spec.argv, env, spec.cwd, spec.install_hint)
+        outcome = start(command, env, cwd)
+    except NotStarted as failure:
+        outcome = failure
+    return _load(rest, outcome)
+
+
+def _load(rest: bytes, outcome: Started | NotStarted) -> int:
+    """Everything after the spawn."""
+    from actors.host_process import AgentProcess, why_not_started
+    from actors.host_spec import from_json
+    from agents_registry.errors import VibeAroundError
+
+    try:
+        spec = from_json(rest)
     except VibeAroundError as error:
-        failure = error
-    return serve(spec, process, failure)
+        sys.stderr.write(f"host: {error}\n")
+        return 2  # the agent, if it runs, dies with this process
+    sys.path.extend(place for place in spec.python_path if place not in sys.path)
+    if isinstance(outcome, NotStarted):
+        return serve(spec, None, why_not_started(outcome, spec))
+    return serve(spec, AgentProcess(outcome), None)
 
 
 def serve(spec: HostSpec, process: AgentProcess | None, failure: VibeAroundError | None) -> int:
-    """Everything after the spawn."""
+    """Run the host until it ends."""
+    import signal
+    import time
     from pathlib import Path
 
     from actors.agent import HostCore
+    from actors.children import process_start_time
     from actors.host_agent import HostedAgent
     from actors.host_files import HostFiles
     from actors.host_link_bus import BusLink

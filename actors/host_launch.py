@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def host_spec(
         methods=methods, expect_history=spec.sessions.unknown_id_silent, mode=request.mode or spec.modes.ask,
         mcp_servers=acp_mcp_servers(spec, shim, configured=is_integrated(spec, env, Path(request.cwd))), limits=limits,
         end_commands_on_cancel=spec.id == "codex", guard="gemini" if spec.sessions.resume == "load-guarded" else "",
-        install_hint=install_advice(spec),
+        install_hint=install_advice(spec), python_path=[place for place in sys.path if place],
     )
 
 

@@ -1,27 +1,28 @@
-"""The agent's process: started from the host's main thread before anything heavy is loaded, ended by the ladder.
+"""The agent's process once it runs (host_start starts it), ended by the ladder.
 
-Standard library only. The agent gets a session and process group of its own and dies with the host (PDEATHSIG follows
+The agent has a session and process group of its own and dies with the host (PDEATHSIG follows
 the thread that spawned it). The host is the subreaper of all that the agent starts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
-import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock, Thread
 from typing import BinaryIO
 
-from actors.children import alive, descendants, process_start_time, set_pdeathsig, stat_of
+from actors.children import alive, descendants, process_start_time, stat_of
+from actors.host_spec import HostSpec
+from actors.host_start import NotStarted, Started
 from agents_registry.errors import AgentError, NotFoundError, VibeAroundError
 
 STDERR_TAIL = 16 << 10
-CWD_LIMIT_S = 10.0
 COMMANDS_STEP_S = 0.5
 GRACE_S = 0.5
 
@@ -29,29 +30,39 @@ GRACE_S = 0.5
 class AgentProcess:
     """A running agent. `stdin` and `stdout` are for the ACP client."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is None or process.stdout is None or process.stderr is None:
-            raise ValueError("the agent must be started with pipes")
-        self._process = process
-        self.stdin: BinaryIO = process.stdin  # type: ignore[assignment]
-        self.stdout: BinaryIO = process.stdout  # type: ignore[assignment]
-        self.pid = process.pid
-        self.pgid = process.pid
-        self.start_time = process_start_time(process.pid) or 0
+    def __init__(self, started: Started) -> None:
+        self.stdin: BinaryIO = os.fdopen(started.stdin, "wb")
+        self.stdout: BinaryIO = os.fdopen(started.stdout, "rb")
+        self.pid = self.pgid = started.pid
+        self.start_time = process_start_time(started.pid) or 0
+        self._code: int | None = None
+        self._waiting = Lock()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
         self._lock = Lock()
-        self._stderr: BinaryIO = process.stderr  # type: ignore[assignment]
+        self._stderr: BinaryIO = os.fdopen(started.stderr, "rb", buffering=0)
         self._before: set[tuple[int, int]] = set()
         self._reader = Thread(target=self._read_stderr, name="agent-stderr", daemon=True)
         self._reader.start()
 
     def exit_code(self, limit_s: float) -> int | None:
-        """Wait at most `limit_s` seconds for the end; None = it lives."""
-        try:
-            return self._process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return None
+        """Wait at most `limit_s` seconds for the end; None = it lives. Negative: the signal that ended it."""
+        until, pause = time.monotonic() + limit_s, 0.0005
+        while (code := self._reaped()) is None and (left := until - time.monotonic()) > 0:
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, 0.05)
+        return code
+
+    def _reaped(self) -> int | None:
+        with self._waiting:  # two threads may ask; only one may reap
+            if self._code is None:
+                try:
+                    pid, status = os.waitpid(self.pid, os.WNOHANG)
+                except ChildProcessError:  # reaped by somebody else: how it ended is not known
+                    self._code = 0
+                else:
+                    self._code = os.waitstatus_to_exitcode(status) if pid else None
+            return self._code
 
     def stderr_tail(self) -> str:
         """The end of what the agent wrote to its error output (at most 16 KiB)."""
@@ -115,59 +126,27 @@ class AgentProcess:
             time.sleep(0.01)
 
 
-def start_agent(argv: Sequence[str], env: Mapping[str, str], cwd: str, install_hint: str) -> AgentProcess:
-    """Spawn the agent in `cwd`, which is never created. Call on the main thread, before other threads exist.
-
-    Raises NotFoundError (directory gone) or AgentError (cannot be started), both before anything ran.
-    """
-    _check_cwd(cwd)
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env={**env, "PWD": cwd},  # agents record the directory in the spelling of PWD where it is a link
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            bufsize=-1,
-            preexec_fn=set_pdeathsig,
-        )
-    except OSError as error:
-        raise AgentError(
-            f"The agent could not be started: {argv[0]}: {error.strerror}.",
-            hint=install_hint or "Install it, or set its command in agents.toml.",
+def why_not_started(failure: NotStarted, spec: HostSpec) -> VibeAroundError:
+    """NotFoundError (directory gone, closed, hanging) or AgentError (the program), in words."""
+    cwd = spec.cwd
+    if failure.step == "exec":
+        return AgentError(
+            f"The agent could not be started: {spec.argv[0]}: {os.strerror(failure.number)}.",
+            hint=spec.install_hint or "Install it, or set its command in agents.toml.",
             code="agent_missing",
-        ) from error
-    return AgentProcess(process)
-
-
-def _check_cwd(cwd: str) -> None:
-    """In a thread: a directory on a dead network drive must not hold us for ever."""
-    found: list[VibeAroundError | None] = []
-    looker = Thread(target=lambda: found.append(_cwd_error(cwd)), name="cwd", daemon=True)
-    looker.start()
-    looker.join(CWD_LIMIT_S)
-    if not found:
-        raise NotFoundError(
+        )
+    if failure.number == 0:
+        return NotFoundError(
             f"The directory {cwd} does not answer.", hint="It may lie on a drive that is away; try again.", code="cwd_hangs"
         )
-    if found[0] is not None:
-        raise found[0]
-
-
-def _cwd_error(cwd: str) -> VibeAroundError | None:
-    path = Path(cwd)
-    if not path.is_absolute() or not path.is_dir():
-        what = "is not a directory" if path.exists() else "does not exist any more"
-        return NotFoundError(
-            f"The directory {cwd} {what}, so the agent was not started.",
-            hint="Bring it back, or take another workspace: /workspace PATH.",
-            code="cwd_gone",
-        )
-    if not os.access(cwd, os.X_OK | os.R_OK):
+    if failure.number in (errno.EACCES, errno.EPERM):
         return NotFoundError(f"The directory {cwd} cannot be entered.", hint="Check its permissions.", code="cwd_closed")
-    return None
+    what = "is not a directory" if failure.number == errno.ENOTDIR else "does not exist any more"
+    return NotFoundError(
+        f"The directory {cwd} {what}, so the agent was not started.",
+        hint="Bring it back, or take another workspace: /workspace PATH.",
+        code="cwd_gone",
+    )
 
 
 def command_of(pid: int) -> str:
@@ -206,7 +185,7 @@ def _end(processes: Sequence[tuple[int, int]], step_s: float) -> None:
 
 
 def reap() -> None:
-    """Orphans that became ours (subreaper) leave zombies; the agent itself is left to its own `Popen`."""
+    """Orphans that became ours (subreaper) leave zombies; the agent itself is left to `AgentProcess`."""
     for pid, _ in _below():
         found = stat_of(pid)
         if found is not None and found[0] == "Z" and found[1] == os.getpid() and _session(pid) != pid:

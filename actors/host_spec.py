@@ -1,18 +1,13 @@
-"""What a host is told at its start: one JSON object, read from an inherited descriptor (never argv or environment,
-which every process of the user can read).
-
-Named tuples, since `dataclasses` costs 9 ms of a host's start, which ends with the agent's spawn."""
+"""What a host is told at its start, read from an inherited descriptor (never argv or environment, which every process of
+the user can read): what host_start needs, then one JSON object."""
 
 from __future__ import annotations
 
 import json
-import os
 from typing import Any, NamedTuple
 
+from actors.host_start import pack
 from agents_registry.errors import UsageError
-
-MAX_SPEC = 8 << 20
-"""Bytes."""
 
 
 class HostLimits(NamedTuple):
@@ -63,14 +58,21 @@ class HostSpec(NamedTuple):
     joined: bool = False
     """Another client drives the session as well; what comes without a prompt of ours is present, not history."""
     install_hint: str = ""
+    python_path: list[str] = []
+    """Where the supervisor's modules come from: a host starts without `site`, which would have to find them again."""
 
     @property
     def address(self) -> str:
         """The host's bus address."""
         return f"agent/{self.thread}/{self.instance}"
 
+    def to_bytes(self) -> bytes:
+        """For the descriptor. Raises ValueError for a command that no process can be given."""
+        env = {**self.env, "VIBEAROUND_HOST_ID": f"{self.thread}/{self.instance}/{self.epoch}", "PWD": self.cwd}  # agents record the directory in the spelling of PWD where it is a link
+        return pack(self.argv, env, self.cwd) + self.to_json()
+
     def to_json(self) -> bytes:
-        """For the descriptor."""
+        """What stands after the start."""
         return json.dumps({**self._asdict(), "limits": self.limits._asdict()}, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
@@ -88,18 +90,3 @@ def from_json(data: bytes) -> HostSpec:
     except (ValueError, TypeError, AttributeError) as error:
         raise UsageError(f"the host was given no usable spec: {error}.", code="bad_spec") from error
     return spec
-
-
-def read_spec(descriptor: int) -> HostSpec:
-    """Read to the end of `descriptor` and close it. Raises UsageError."""
-    parts: list[bytes] = []
-    size = 0
-    try:
-        while chunk := os.read(descriptor, 1 << 16):
-            parts.append(chunk)
-            size += len(chunk)
-            if size > MAX_SPEC:
-                raise UsageError(f"the host's spec is larger than {MAX_SPEC} bytes.", code="bad_spec")
-    finally:
-        os.close(descriptor)
-    return from_json(b"".join(parts))

@@ -23,7 +23,7 @@ from actors.host_launch import host_spec, process_environment
 from actors.host_spool import read_spool, spool_path
 from actors.pooled import ThreadActor
 from agents_registry.detect import installed_ids
-from agents_registry.errors import UsageError, VibeAroundError
+from agents_registry.errors import AgentError, UsageError, VibeAroundError
 from agents_registry.loader import Registry
 from agents_registry.login_env import login_environment
 from transports.bus.access import make_secret
@@ -44,6 +44,8 @@ from transports.bus.vocabulary.conversation import Failed, Ok
 from transports.bus.vocabulary.hosting import HostStop
 from transports.bus.vocabulary.storage import RemoveFiles
 from transports.settings import Settings
+
+HOST = Path(__file__).with_name("host.py")
 
 
 @dataclass(slots=True)
@@ -223,10 +225,17 @@ class SpawnerActor(ThreadActor):
         except VibeAroundError:
             c.refresh()
             raise
+        try:
+            given = spec.to_bytes()
+        except ValueError as error:
+            raise AgentError(
+                f"The agent {request.agent} could not be started: {error}.", hint="Look at its command and its variables in agents.toml.",
+                code="agent_missing",
+            ) from error
         c.expect("host", address, digest)
         child = spawn(
-            [sys.executable, "-P", "-m", "actors.host"], env=process_environment(c.environ), cwd=str(c.data_dir), give=("--spec-fd", spec.to_json()),
-            log=c.data_dir / "logs" / "host.log",
+            [sys.executable, "-S", "-P", str(HOST)], env=process_environment(c.environ), cwd=str(c.data_dir),
+            give=("--spec-fd", given), log=c.data_dir / "logs" / "host.log",
         )
         start = process_start_time(child.pid) or 0
         c.add_host(address, _Host(request.thread, request.instance, request.epoch, child.pid, start))

@@ -56,6 +56,7 @@ _FOUNDATION = {
     "H2.socket-path": "a socket path that would be too long is refused or shortened, never cut",
     "H2.journal-durable": "an event is on disk before its effect is seen outside",
     "H2.group-commit": "waiting writers share a commit",
+    "H2.host-spawns-first": "a host starts its agent before it loads anything that costs time",
     "H2.migrations": "a database of an older schema is brought up to date; one of a newer schema is left alone with a clear error",
     "H2.projections": "threads are an event log; the projections rebuilt from it equal those kept",
     "H2.positions": "a route holds a position in its thread's events, not copies of them",

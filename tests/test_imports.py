@@ -161,3 +161,21 @@ def _import_times(command: list[str]) -> set[str]:
     assert done.returncode == 0, done.stderr
     lines = [line.split("|") for line in done.stderr.splitlines() if line.startswith("import time:")]
     return {fields[-1].strip() for fields in lines}
+
+
+@pytest.mark.requires("H2.host-spawns-first")
+def test_a_host_has_loaded_next_to_nothing_when_it_starts_its_agent(tmp_path: Path) -> None:
+    """Each of these costs milliseconds before the agent runs."""
+    program = (
+        "import sys; sys.argv = ['host', '--spec-fd', '0'];"
+        f"sys.path.insert(0, {str(ROOT)!r}); from actors import host_start;"
+        "host_start.start = lambda *a: (print(sorted(sys.modules)), sys.stdout.flush(), __import__('os')._exit(0));"
+        "import actors.host; actors.host.main()"
+    )
+    from actors.host_spec import HostSpec
+
+    spec = HostSpec("wt_1", "host", 1, ["true"], str(tmp_path), str(tmp_path))
+    done = subprocess.run([sys.executable, "-S", "-c", program], input=spec.to_bytes(), capture_output=True, timeout=60)
+    loaded = set(ast.literal_eval(done.stdout.decode()))
+    assert {"actors.host", "select"} <= loaded
+    assert not loaded & {"typing", "enum", "re", "json", "pathlib", "subprocess", "ctypes", "threading", "collections", "agents_registry.errors"}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.host_spec import HostLimits, HostSpec
+from actors.spawner import HOST
 from transports.bus.access import Access
 from transports.bus.api import Delivery, Peer
 from transports.bus.endpoint import Endpoint
@@ -109,7 +110,7 @@ class Host:
         read, write = os.pipe()
         env = {**os.environ, "PYTHONPATH": str(REPO)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "actors.host", "--spec-fd", str(read)],
+            [sys.executable, "-S", "-P", str(HOST), "--spec-fd", str(read)],
             pass_fds=[read],
             env=env,
             stderr=subprocess.PIPE,
@@ -117,7 +118,7 @@ class Host:
         )
         os.close(read)
         with os.fdopen(write, "wb") as pipe:
-            pipe.write(spec.to_json())
+            pipe.write(spec._replace(python_path=sys.path).to_bytes())
 
     def ended(self, limit_s: float = LIMIT_S) -> int:
         return self.process.wait(limit_s)

@@ -204,7 +204,7 @@ def test_a_turn_whose_host_was_killed_is_called_interrupted_and_not_run_again(da
     daemon.answer("a", asked["id"], next(o["id"] for o in asked["options"] if o["kind"] == "allow_once"))
     until(lambda: (work / "ran").exists(), "the command's start")
     for pid, line in daemon.processes().items():
-        if "actors.host" in line:
+        if "actors/host.py" in line:
             os.kill(pid, signal.SIGKILL)
     assert turn.finish().code in (1, 7)
     assert "banana" in daemon.send("recall", chat="a").text

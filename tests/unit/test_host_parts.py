@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from actors.host_loop import MAX_AGENT, HostLoop
-from actors.host_spec import HostLimits, HostSpec, from_json, read_spec
+from actors.host_spec import HostLimits, HostSpec, from_json
 from actors.host_spool import read_spool, spool_files, write_spool
+from actors.host_start import pack, read, unpack
 from agents_registry.errors import UsageError
 from transports.bus.vocabulary.hosting import HostEvent
 
@@ -80,10 +81,27 @@ def test_a_spec_comes_back_as_it_was_through_a_pipe_and_unknown_fields_are_ignor
     spec = HostSpec(
         thread="wt_1", instance="host", epoch=2, argv=["a", "中文"], cwd="/w/新聞", data_dir="/d", env={"A": "b"}, limits=HostLimits(lease_s=7)
     )
-    read, write = os.pipe()
-    os.write(write, spec.to_json().replace(b'"thread"', b'"brand_new": [1], "thread"', 1))
-    os.close(write)
-    assert read_spec(read) == spec
+    read_end, write_end = os.pipe()
+    os.write(write_end, spec.to_bytes().replace(b'"thread"', b'"brand_new": [1], "thread"', 1))
+    os.close(write_end)
+    argv, env, cwd, rest = unpack(read(read_end))
+    assert from_json(rest) == spec
+    assert [os.fsdecode(word) for word in (*argv, cwd)] == ["a", "中文", "/w/新聞"]
+    assert env == {b"A": b"b", b"PWD": os.fsencode("/w/新聞"), b"VIBEAROUND_HOST_ID": b"wt_1/host/2"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "cwd"), [(["a\0b"], {}, "/"), (["a"], {"A": "\0"}, "/"), (["a"], {"A=B": "c"}, "/"), (["a"], {}, "/\0"), ([], {}, "/")]
+)
+def test_a_command_that_no_process_can_be_given_is_refused_before_a_host_starts(argv: list[str], env: dict[str, str], cwd: str) -> None:
+    with pytest.raises(ValueError, match=r"NUL|without =|a program"):
+        pack(argv, env, cwd)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"VAHOST1 1 9\n", b"VAHOST1 x 1\na", b"VAHOST1 2 3\na\0b", b"VAHOST1 1 5\n/\0a\0b"])
+def test_a_start_that_is_cut_off_or_foreign_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"cut off|does not begin|invalid literal"):
+        unpack(data)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"argv": [], "thread": "t"}', b"\xff", b'{"argv": ["x"]}'])
