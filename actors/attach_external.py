@@ -31,12 +31,13 @@ class SessionLookup:
         self.payload = payload
         self.spec = attacher.registry.get(str(payload["agent"]))
 
-    def find(self, then: Continue, fail: Continue) -> None:
-        """Continues with {id, cwd, real, store_root, title, aliases, ...}, or `fail(VibeAroundError)`."""
+    def find(self, then: Continue, fail: Continue, *, writer: bool = False) -> None:
+        """Continues with {id, cwd, real, store_root, title, aliases, ...}, or `fail(VibeAroundError)`. With `writer` it says
+        under that name who writes the session now."""
         p = self.payload
         args = {
             "agent": self.spec.id, "wanted": p["session"], "cwd": p.get("cwd", ""), "env": p.get("env") or {},
-            "store_root": p.get("store_root", ""),
+            "store_root": p.get("store_root", ""), "writer": writer,
         }
 
         def resolved(answer: Any) -> None:
@@ -89,7 +90,7 @@ class ExternalAttach:
         self._note = ""
 
     def begin(self) -> None:
-        self._lookup.find(self._found, self._fail)
+        self._lookup.find(self._found, self._fail, writer=True)
 
     def _fail(self, error: VibeAroundError) -> None:
         self._a.fail(self._delivery, error)
@@ -111,7 +112,11 @@ class ExternalAttach:
         if thread:
             self._join(thread)
         else:
-            self._wait(self._a.clock.monotonic() + self._a.settings.threads.pickup_wait_s)
+            until = self._a.clock.monotonic() + self._a.settings.threads.pickup_wait_s
+            if "writer" in self._session:
+                self._seen(self._session.pop("writer"), until)
+            else:
+                self._wait(until)
 
     def _join(self, thread: str) -> None:
         """Its host runs (or resumes) this very session: nothing to wait for."""
@@ -127,20 +132,22 @@ class ExternalAttach:
         args = {"agent": self._lookup.spec.id, "session": self._session, "env": self._request.payload.get("env") or {}}
 
         def seen(answer: Any) -> None:
-            data = answer.data if isinstance(answer, Ok) else {}
-            if not data.get("running"):
-                self._writer(bool(data.get("locked")), data.get("live") or {})
-                return
-            if self._a.clock.monotonic() >= until:
-                self._ask_running()
-                return
-            if not self._told_waiting:
-                self._told_waiting = True
-                text = f"Waiting for the turn in the terminal to end (at most {self._a.settings.threads.pickup_wait_s:g} s)…"
-                self._a.tell(f"route/{self._request.route}", RouteNotice(text, self._request.key))
-            self._a.clock.call_later(POLL_S, lambda: self._poll(until))
+            self._seen(answer.data if isinstance(answer, Ok) else {}, until)
 
         self._a.ask("reader", Read("writer", args, 5.0), seen, limit_s=10.0)
+
+    def _seen(self, data: dict[str, Any], until: float) -> None:
+        if not data.get("running"):
+            self._writer(bool(data.get("locked")), data.get("live") or {})
+            return
+        if self._a.clock.monotonic() >= until:
+            self._ask_running()
+            return
+        if not self._told_waiting:
+            self._told_waiting = True
+            text = f"Waiting for the turn in the terminal to end (at most {self._a.settings.threads.pickup_wait_s:g} s)…"
+            self._a.tell(f"route/{self._request.route}", RouteNotice(text, self._request.key))
+        self._a.clock.call_later(POLL_S, lambda: self._poll(until))
 
     def _poll(self, until: float) -> None:
         # Back onto the attacher's own turn: a timer fires on the clock's thread.

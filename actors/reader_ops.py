@@ -21,6 +21,7 @@ from agents_registry.evidence import (
 )
 from agents_registry.identify import Evidence, decide
 from agents_registry.loader import Registry
+from agents_registry.model import AgentSpec
 from agents_registry.sessions import catalog
 from agents_registry.sessions.places import same_place
 from agents_registry.sessions.port import SessionInfo
@@ -70,7 +71,8 @@ def make_default(_: Registry, __: Mapping[str, str], args: dict[str, Any]) -> di
 
 
 def resolve(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
-    """{matches}: sessions that `wanted` may mean, in `store_root` only when it is given."""
+    """{matches}: sessions that `wanted` may mean, in `store_root` only when it is given. `writer`: a single one also says
+    who writes it now, as `writer` does, which saves the asker a second request."""
     spec = registry.get(str(args["agent"]))
     env = _environment(environ, args)
     found = list(catalog.resolve(env, spec.id, str(args["wanted"])))
@@ -83,6 +85,9 @@ def resolve(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]
         matches = [m for m in matches if same_place(m["cwd"], cwd)] or matches
     for match in matches:
         match["cwd_same"] = bool(cwd) and same_place(match["cwd"], cwd)
+    if args.get("writer") and len(matches) == 1:
+        chosen = next(info for info in found if info.id == matches[0]["id"] and str(info.store_root) == matches[0]["store_root"])
+        matches[0]["writer"] = _writing(spec, chosen)
     return {"matches": matches}
 
 
@@ -101,6 +106,10 @@ def writer(registry: Registry, environ: Mapping[str, str], args: dict[str, Any])
     info = next((i for i in found if str(i.store_root) == args["session"]["store_root"]), None)
     if info is None:
         raise NotFoundError(f"{spec.name} has no session {args['session']['id']} any more.", code="no_session")
+    return _writing(spec, info)
+
+
+def _writing(spec: AgentSpec, info: SessionInfo) -> dict[str, Any]:
     from agents_registry.sessions.turns import turn_running
 
     running = turn_running(info)

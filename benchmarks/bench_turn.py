@@ -52,9 +52,10 @@ def pickup() -> Iterator[Pair]:
             began = time.perf_counter()
             commit(3)
             trip(4)
-            found = reader_ops.run(registry, env, "identify", {"agent": "demo", "session": name, "cwd": str(made.work)})
-            reader_ops.run(registry, env, "resolve", {"agent": "demo", "wanted": name, "cwd": str(made.work)})
-            reader_ops.run(registry, env, "writer", {"agent": "demo", "session": found})
+            asked = {"agent": "demo", "session": name, "cwd": str(made.work), "pid": os.getpid()}
+            found = reader_ops.run(registry, env, "identify", asked)
+            wanted = {"agent": "demo", "wanted": name, "cwd": str(made.work), "store_root": found["store_root"], "writer": True}
+            reader_ops.run(registry, env, "resolve", wanted)
             return (time.perf_counter() - began) * 1e3
 
         ours()
