@@ -94,7 +94,7 @@ def supervisor(path: str, journal: str = "") -> None:
     from transports.bus.endpoint import Endpoint
     from transports.bus.switch import Switch
     from transports.bus.vocabulary.storage import Record
-    from transports.bus.vocabulary.surface import Accepted, Submit
+    from transports.bus.vocabulary.surface import Accepted, Submit  # and the Preview that it passes on
 
     switch, clock, pool = Switch(), SystemClock(), Pool(4)
 
@@ -126,6 +126,7 @@ def supervisor(path: str, journal: str = "") -> None:
 
 
 def worker(path: str) -> None:
+    import transports.bus.vocabulary.surface  # noqa: F401 - what it is sent
     from transports.bus.client import BusClient
 
     up = threading.Event()
