@@ -111,6 +111,8 @@ class _Server:
             bot.updates[:] = bot.updates[offset:]
         elif offset:
             bot.updates[:] = [u for u in bot.updates if u["update_id"] >= offset]
+        if offset:
+            await self.tell()
         until = asyncio.get_running_loop().time() + min(50.0, float(params.get("timeout") or 0))
         limit = max(1, min(100, int(params.get("limit") or 100)))
         async with self.changed:
@@ -267,6 +269,21 @@ class _Control:
         place = self._telegram.chats[chat]
         drafts = [{"draft_id": key[2], "topic": key[1], **draft} for key, draft in place.drafts.items()]
         return {"messages": self._telegram.screen(place), "drafts": drafts, "reactions": {str(k): v for k, v in place.reactions.items()}}
+
+    def do_forget(self, bot: str = "") -> Any:
+        """Drop what waits for the bot, and all faults."""
+        self._telegram.bot(bot).updates.clear()
+        self._server.faults.clear()
+        return True
+
+    async def do_drained(self, bot: str = "", timeout: float = 10.0) -> Any:
+        """True once the bot has confirmed everything; False after `timeout` s."""
+        until = time.monotonic() + timeout
+        async with self._server.changed:
+            while self._telegram.bot(bot).updates and time.monotonic() < until:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._server.changed.wait(), max(0.01, until - time.monotonic()))
+        return not self._telegram.bot(bot).updates
 
     def do_commands(self, bot: str = "") -> Any:
         return self._telegram.bot(bot).commands
