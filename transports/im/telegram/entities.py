@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from transports.im.content import Outgoing, Part
+from transports.im.content import Content, Outgoing, Part
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -98,14 +98,21 @@ def render(outgoing: Outgoing) -> tuple[str, list[Entity]]:
     """What to send. `Outgoing.plain`: no entities at all."""
     if outgoing.plain:
         return clean(outgoing.content.plain()).strip(), []
+    text, found = _rendered(outgoing.content)
+    return text, list(found)
+
+
+@lru_cache(maxsize=16)  # what is looked at for its length is sent next
+def _rendered(content: Content) -> tuple[str, tuple[Entity, ...]]:
     writer, before = Writer(), ""
-    for part in outgoing.content.parts:
+    for part in content.parts:
         if not part.text.strip() and not part.title.strip():
             continue
         writer.gap(1 if "status" in (before, part.kind) and part.kind != "folded" else 2)
         _part(writer, part)
         before = part.kind
-    return writer.done()
+    text, found = writer.done()
+    return text, tuple(found)
 
 
 def fits(outgoing: Outgoing) -> bool:
