@@ -227,12 +227,11 @@ class _Control:
     def do_update(self, kind: str, body: dict[str, Any], bot: str = "") -> Any:
         return self._telegram.update(self._telegram.bot(bot), kind, body)
 
-    def do_again(self, bot: str = "", number: int = 0, times: int = 1) -> Any:
-        """Deliver an update again (it was fetched, its confirmation "lost"): appended once more under its old number."""
+    def do_again(self, bot: str = "", times: int = 1) -> Any:
+        """Deliver the newest update again, under its number, as if its confirmation had never come."""
         source = self._telegram.bot(bot)
-        found = next(u for u in source.updates if u["update_id"] == number)
-        source.updates.extend([found] * times)
-        return True
+        source.updates.extend([source.history[-1]] * times)
+        return source.history[-1]["update_id"]
 
     def do_migrate(self, chat: int, to: int) -> Any:
         return self._telegram.migrate(self._telegram.chats[chat], to).public()

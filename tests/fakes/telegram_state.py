@@ -21,6 +21,8 @@ class Bot:
     features: set[str] = field(default_factory=lambda: {"drafts", "rich"})
     """drafts, rich: methods that this server knows; topics: private chats have them."""
     updates: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    """All updates there ever were."""
     next_update: int = 1000
     allowed: list[str] = field(default_factory=list)
     webhook: str = ""
@@ -161,6 +163,7 @@ class Telegram:
         number = bot.next_update
         bot.next_update += 1
         bot.updates.append({"update_id": number, kind: body})
+        bot.history.append(bot.updates[-1])
         return number
 
     # --- what a bot may do where ---
