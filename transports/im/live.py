@@ -45,6 +45,8 @@ class LiveTurn:
     failure: str = ""
     own: bool = True
     """Asked from this chat."""
+    refs: dict[str, str] = field(default_factory=dict)
+    """Block → the file that holds its whole text; `texts` has only its head."""
 
     def take(self, event: dict[str, Any], route: str) -> None:
         """Fold one event in, preview or durable. `route`: the chat's own, to tell its prompts from others'."""
@@ -83,6 +85,8 @@ class LiveTurn:
         if event.get("final", True):
             blocks[block] = text
             self.finished.add(block)
+            if isinstance(event.get("ref"), dict) and blocks is self.texts:
+                self.refs[block] = str(event["ref"].get("path") or "")
             return
         if block in self.finished:
             return  # a late piece of what stands there as a whole
@@ -199,7 +203,7 @@ class LiveTurn:
         texts = {block: text for block, text in self.texts.items() if block in self.finished}
         return {
             "agent": self.agent, "cwd": self.cwd, "asked": self.asked, "own": self.own, "texts": texts, "tools": self.tools,
-            "tool_count": self.tool_count, "lines": self.lines[-50:],
+            "tool_count": self.tool_count, "lines": self.lines[-50:], "refs": self.refs,
         }
 
     def load(self, data: dict[str, Any]) -> None:
@@ -207,7 +211,7 @@ class LiveTurn:
         self.agent, self.cwd, self.asked = str(data["agent"]), str(data["cwd"]), str(data["asked"])
         self.own, self.texts, self.tools = bool(data["own"]), dict(data["texts"]), dict(data["tools"])
         self.tool_count, self.lines = int(data["tool_count"]), list(data["lines"])
-        self.finished = set(self.texts)
+        self.finished, self.refs = set(self.texts), dict(data["refs"])
 
 
 def _tail(text: str, size: int) -> str:
