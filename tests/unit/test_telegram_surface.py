@@ -396,7 +396,7 @@ def test_the_check_tells_who_the_bot_is_and_what_the_owner_should_know(telegram:
     ("options", "error"),
     [
         ({"token": "123456:" + "x" * 35}, BadCredentials), ({"token": "nonsense-secret"}, UsageError), ({"api_base_url": "ftp://x"}, UsageError),
-        ({"groups": "sometimes"}, UsageError), ({"api_base_url": "http://127.0.0.1:9"}, Transient),
+        ({"drafts": "sometimes"}, UsageError), ({"api_base_url": "http://127.0.0.1:9"}, Transient),
     ],
 )  # fmt: skip
 def test_the_check_refuses_with_words_that_hold_no_secret(telegram: FakeTelegram, options: dict[str, str], error: type[Exception]) -> None:

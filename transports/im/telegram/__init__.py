@@ -20,12 +20,11 @@ _TOKEN = re.compile(r"\d{3,20}:[A-Za-z0-9_-]{20,100}")
 OPTIONS = (
     Option("token", "the bot's token, from @BotFather", required=True, secret=True),
     Option("api_base_url", "the Bot API's address, for a server of your own", default=DEFAULT_BASE),
-    Option("groups", "in groups, answer to a mention, reply or command only (mention), or to everything (all)", default="mention"),
     Option("drafts", "stream by Telegram's own drafts in private chats (auto), or by edits (off)", default="auto"),
     Option("rich", "send tables as rich messages (auto), or as fixed text for old apps (off)", default="auto"),
     Option("proxy", "HTTP proxy for this bot, http://host:port; else HTTPS_PROXY of the environment", default=""),
 )
-_CHOICES = {"groups": ("mention", "all"), "drafts": ("auto", "off"), "rich": ("auto", "off")}
+_CHOICES = {"drafts": ("auto", "off"), "rich": ("auto", "off")}
 
 # Rates: about one message a second and chat in bursts, 20 a minute in a group, 30 a second in all; edits and drafts count.
 CAPABILITY = Capability(

@@ -42,8 +42,7 @@ class TelegramSurface:
     async def run(self, inbox: Inbox) -> None:
         with token_lock(self._setup.options["token"], self._setup.options["api_base_url"]):
             me = await self._api.call("getMe")
-            reader = Reader(me, need_mention=self._setup.options.get("groups", "mention") != "all")
-            await Poller(self._api, reader, self._setup.state, self._setup.log).run(inbox)
+            await Poller(self._api, Reader(me), self._setup.state, self._setup.log).run(inbox)
 
     async def close(self) -> None:
         await self._api.close()

@@ -17,12 +17,11 @@ _NAMES = {
 
 
 class Reader:
-    """`me`: the bot's getMe. `need_mention`: in groups, only what is addressed to the bot counts as such."""
+    """`me`: the bot's getMe."""
 
-    def __init__(self, me: dict[str, Any], *, need_mention: bool = True) -> None:
+    def __init__(self, me: dict[str, Any]) -> None:
         self._id = int(me["id"])
         self._name = str(me.get("username") or "").lower()
-        self._need_mention = need_mention
 
     def read(self, raw: dict[str, Any]) -> Update | None:
         """One update; None for what is of no interest. Raises KeyError, TypeError, ValueError for a malformed one."""
@@ -73,7 +72,7 @@ class Reader:
         quote = message.get("quote") or {}
         return Message(
             key, chat, user, message=str(message["message_id"]), text=heard, files=files, quote=str(quote.get("text") or "") if quote.get("is_manual") else "",
-            addressed=chat.direct or addressed or not self._need_mention,
+            addressed=chat.direct or addressed,
         )  # fmt: skip
 
     def _addressed(self, text: str, entities: list[dict[str, Any]]) -> tuple[str | None, bool]:
