@@ -54,7 +54,8 @@ def role(path: str) -> None:
 
 
 def host(path: str) -> None:
-    from actors.children import become_subreaper, process_start_time
+    from actors.children import process_start_time
+    from actors.host_start import become_subreaper
 
     become_subreaper()
     say(pid=os.getpid(), start=process_start_time(os.getpid()))

@@ -69,6 +69,12 @@ class Header(NamedTuple):
     sender: str = ""
 
 
+_ABSENT: Final = tuple(Header(VERSION, SEND))
+_TYPES: Final = (int, int, int, int, str, int, str, str)
+_packed = msgpack.Packer().pack
+"""One packer for all: it needs no lock, packing is one step for other threads."""
+
+
 def pack(
     kind: int, *, id: int = 0, corr: int = 0, address: str = "", seq: int = 0, stream: str = "", sender: str = ""
 ) -> bytes:
@@ -76,7 +82,7 @@ def pack(
     if len(address) > MAX_ADDRESS or len(sender) > MAX_ADDRESS or len(stream) > MAX_ADDRESS:
         raise EnvelopeError(f"a bus address is longer than {MAX_ADDRESS} characters: {address[:60]!r}…")
     fields = (VERSION, kind, id, corr, address, seq, stream, sender)
-    data: bytes = msgpack.packb(fields if sender else fields[:7])
+    data: bytes = _packed(fields if sender else fields[:7])
     return data
 
 
@@ -94,26 +100,21 @@ def unpack(data: bytes) -> Header:
         raise VersionError(parts[0])
     if len(parts) < 2:
         raise EnvelopeError("a bus header lacks its kind.")
-    header = Header(*parts[:8])
-    _, kind, ident, corr, address, seq, stream, sender = header
+    if len(parts) != 8:
+        parts = parts[:8] + _ABSENT[len(parts) :]
+    _, kind, ident, corr, address, seq, stream, sender = parts
     if not (
-        type(kind) is int
+        tuple(map(type, parts)) == _TYPES
         and 0 <= kind <= BYE
-        and type(ident) is int
         and 0 <= ident <= MAX_ID
-        and type(corr) is int
         and 0 <= corr <= MAX_ID
-        and type(seq) is int
         and 0 <= seq <= _MAX_SEQ
-        and type(address) is str
         and len(address) <= MAX_ADDRESS
-        and type(stream) is str
         and len(stream) <= MAX_ADDRESS
-        and type(sender) is str
         and len(sender) <= MAX_ADDRESS
     ):
         raise EnvelopeError("a bus header has a field of the wrong type or size.")
-    return header
+    return tuple.__new__(Header, parts)
 
 
 def check_body(body: bytes) -> bytes:
