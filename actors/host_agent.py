@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from threading import Thread, Timer
 from typing import TYPE_CHECKING, Any
 
 from actors.host_guards import guard_for
 from actors.host_handshake import HandshakeFailed, Ready, reload_session, shake_hands
+from actors.host_images import with_images
 from actors.host_loop import HostLoop
 from actors.host_process import AgentProcess
 from actors.host_spec import HostSpec
@@ -100,6 +102,8 @@ class HostedAgent:
             self._process.mark()
 
     def prompt(self, turn: str, session: str, blocks: list[Any]) -> None:
+        if self._info is not None:
+            blocks = with_images(blocks, self._info.capabilities, Path(self._spec.data_dir) / "files")
         future = self._live.prompt(session, blocks)
         future.add_done_callback(lambda done: self._turn_over(turn, done))
 
