@@ -198,10 +198,12 @@ class Lane:
     async def _open(self, opened: Open) -> None:
         if opened.turn.ended or opened.entry["messages"]:
             return  # so fast that only the answer is shown; or shown before a restart
-        content = self._live_content(opened.turn)
+        # The status alone: no text goes out before the message's id is recorded.
+        content = Content((*opened.turn.head(), Part("status", opened.turn.status(self._s.now()))))
+        opened.dirty = bool(opened.turn.texts)
         outgoing = Outgoing(content, self._stop_rows(opened), reply_to=self._quoted(opened.entry.get("reply_to", "")))
         await self.delivery.placeholder(opened.entry, outgoing)
-        opened.shown_at, opened.dirty, opened.shown = self._s.calls.clock(), False, True
+        opened.shown_at, opened.shown = self._s.calls.clock(), True
 
     async def _end(self, opened: Open) -> None:
         quoted = self._quoted(opened.entry.get("reply_to", ""))

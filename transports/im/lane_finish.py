@@ -36,7 +36,8 @@ class Finish:
         pieces = self._delivery.pieces(content)
         if len(pieces) > self._s.capability.max_parts and self._s.capability.file_out_bytes:
             files.append(await asyncio.to_thread(outfiles.write, content.plain(), self._s.private))
-            first = [part for part in pieces[0].parts if part.kind != "status"]
+            short = self._delivery.pieces(content, 0.8)[0]
+            first = [part for part in short.parts if part.kind != "status"]
             note = Part("plain", say(turn.language, "as_file"))
             content = Content((*first, note, Part("status", turn.status(float(entry["ended"])))))
         head = Outgoing(Content((Part("status", turn.status(now)),)), reply_to=quoted)

@@ -136,7 +136,7 @@ class LiveTurn:
 
     def live(self, now: float, room: int) -> Content:
         """The message while the turn runs, with at most about `room` code points of text: the newest."""
-        parts = [*self._head(), Part("status", self.status(now))]
+        parts = [*self.head(), Part("status", self.status(now))]
         if self.show != "quiet" and self.plan:
             parts.append(Part("plain", self._plan_text(), title=say(self.language, "plan")))
         text = self._newest()
@@ -147,7 +147,7 @@ class LiveTurn:
 
     def answer(self, now: float) -> Content:
         """The message that stays."""
-        parts = self._head()
+        parts = self.head()
         text = "\n\n".join(t.strip("\n") for t in self.texts.values() if t.strip())
         if text:
             parts.append(Part("markdown", text))
@@ -187,7 +187,8 @@ class LiveTurn:
                 pieces.append(say(self.language, "thinking"))
         return " · ".join(pieces)
 
-    def _head(self) -> list[Part]:
+    def head(self) -> list[Part]:
+        """Who asked, when it was not this chat."""
         return [Part("plain", f"💬 {self.asked}")] if self.asked else []
 
     def _newest(self) -> str:
