@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents_registry.errors import UsageError
-from transports.bus import envelope
+from transports.bus import envelope, vocabulary
 from transports.bus.codec import MAX_BODY, decode, encode
 from transports.bus.vocabulary.conversation import Ok
 from transports.bus.vocabulary.lists import GetStatus
 
+ROOT = Path(__file__).resolve().parents[2]
 _GOLDEN = {
     envelope.HELLO: "97010000 00a000a0",
     envelope.WELCOME: "97010100 00a6706565722f3100a0",
@@ -106,3 +111,13 @@ def test_a_message_over_a_mebibyte_is_refused_with_a_word_and_one_below_it_trave
     with pytest.raises(envelope.EnvelopeError):
         envelope.check_body(b"x" * (MAX_BODY + 1))
     assert envelope.check_body(encode(GetStatus())) == encode(GetStatus())
+
+
+def test_a_message_of_a_part_that_is_not_loaded_yet_is_known_all_the_same() -> None:
+    """In a process of its own: here everything is loaded."""
+    program = "from transports.bus import codec; print(type(codec.decode(codec._packed(['get_status']))).__name__)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert done.stdout == "GetStatus\n", done.stderr
+    assert sorted(vocabulary.PARTS) == sorted(
+        path.stem for path in Path(str(vocabulary.__file__)).parent.glob("*.py") if path.stem != "__init__"
+    )

@@ -171,7 +171,7 @@ def decode(body: bytes) -> Any:
         raise UsageError(f"a bus message could not be read: {error}.", code="bad_message") from error
     if not isinstance(parts, list) or not parts or not isinstance(parts[0], str):
         raise UsageError("a bus message is not an array that starts with its tag.", code="bad_message")
-    known = _BY_TAG.get(parts[0])
+    known = _BY_TAG.get(parts[0]) or _looked_up(parts[0])
     if known is None:
         raise UsageError(
             f"the message {parts[0][:40]!r} is not known here.",
@@ -180,6 +180,14 @@ def decode(body: bytes) -> Any:
         )
     made = (_DECODERS.get(known) or _compile_decoder(known))(parts)
     return made if made is not None else _checked(known, parts)
+
+
+def _looked_up(tag: str) -> type[Any] | None:
+    """A message of a part of the vocabulary that this process has not loaded yet."""
+    from transports.bus import vocabulary
+
+    vocabulary.load_all()
+    return _BY_TAG.get(tag)
 
 
 _DECODERS: dict[type[Any], Callable[[list[Any]], Any]] = {}
