@@ -69,10 +69,11 @@ def fetch(target: str, workspace: str, private: Path, limit: int) -> Ready | Ref
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return Refused(name, "missing")
+    info = os.fstat(descriptor)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(descriptor)
+        return Refused(name, "odd")
     with os.fdopen(descriptor, "rb") as file:
-        info = os.fstat(file.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            return Refused(name, "odd")
         # A directory of the path may have been exchanged for a link since realpath looked: ask the kernel what was opened.
         real = os.path.realpath(f"/proc/self/fd/{file.fileno()}") if os.path.exists("/proc/self/fd") else path  # noqa: PTH110
         if not _within(real, root):
