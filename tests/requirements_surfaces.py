@@ -2,4 +2,39 @@
 
 from __future__ import annotations
 
-REQUIREMENTS: dict[str, str] = {}
+_TELEGRAM = {
+    "S2.client": "a thin client on aiohttp: each refusal, cut, gateway error is told as what to do about it, and never with the token",
+    "S2.entities": "Markdown becomes text and entities in UTF-16 units that a strict Telegram takes; no word is lost",
+    "S2.splitting": "what is too long is cut at paragraph and fence borders into messages that Telegram takes",
+    "S2.drafts": "private chats stream by drafts, with their stop; where there are none, edits",
+    "S2.rich": "tables are real tables where rich messages are to be had, entities elsewhere",
+    "S2.one-message": "a turn is one live message that becomes the answer, and notifies once",
+    "S2.stop-button": "a button stops the turn, and is gone when the turn is over",
+    "S2.permission": "a permission is a message of its own with the exact command, who may answer, until when; decided, it shows by whom and has no buttons",
+    "S2.late-press": "late and foreign presses are told so and change nothing",
+    "S2.topics": "a topic is a route of its own",
+    "S2.groups": "in a group only mentions, replies and commands count, unless set otherwise",
+    "S2.receipt": "a message is acknowledged by a reaction",
+    "S2.files-in": "pictures and files come in as private files, an album as one message",
+    "S2.images-to-agent": "a picture reaches an agent that takes images as an image, any other as a link",
+    "S2.files-out": "files go out from the workspace alone, links resolved",
+    "S2.menu": "the command menu is set, by language",
+    "S2.migration": "a group that becomes a supergroup keeps its conversation",
+    "S2.confirm": "an update is confirmed to Telegram only when it was accepted; one slow chat keeps no other waiting",
+    "S2.api-base-url": "the Bot API's address is a setting; token and address are checked at once",
+    "S2.fake-api": "the strict fake Bot API serves aiogram and python-telegram-bot as the real one does",
+    "S4.telegram-54-redelivery": "lesson 54: an update delivered often, also after a restart, is one turn",
+    "S4.telegram-57-splitting": "lesson 57: bold over the cut, many links, emoji, refused markup: nothing is lost",
+    "S4.telegram-58-flood": "lesson 58: retry_after is kept, edits are merged, the answer comes whole and once",
+    "S4.telegram-60-order": "lesson 60: what waits is not overtaken in its chat, other chats go on",
+    "S4.telegram-62-busy": "lesson 62: what comes in mid-turn is handed on in order",
+    "S4.telegram-64-topic": "lesson 64: the answer goes to the very topic",
+    "S4.telegram-66-topics": "lesson 66: two topics are two conversations",
+    "S4.telegram-67-two-pollers": "lesson 67: a second poller is named, by the lock of this machine or by Telegram; no crash loop",
+    "S4.telegram-68-open-question": "lesson 68: an open question outlives a restart and is answered exactly once",
+    "S4.telegram-70-three-questions": "lesson 70: three questions are three sets of buttons",
+    "S4.telegram-claude": "with real Claude Code: terminal, Telegram, a permission and a picture there, and back to the terminal",
+    "S4.telegram-faults": "502 pages, cut connections, a block: nothing lost, nothing doubled, nobody else stopped",
+}
+
+REQUIREMENTS: dict[str, str] = {**_TELEGRAM}

@@ -224,6 +224,14 @@ class _Control:
         sender = self._telegram.person(user, name)
         return self._telegram.press(self._telegram.bot(bot), self._telegram.chats[chat], message, data, sender, force=force)
 
+    def do_stop(self, chat: int, draft: int = 0, bot: str = "") -> Any:
+        """The person presses the stop of a draft (any, when none is named)."""
+        place = self._telegram.chats[chat]
+        _, topic, number = next(key for key, shown in place.drafts.items() if shown["can_stop"] and draft in (0, key[2]))
+        where = {"message_thread_id": topic} if topic else {}
+        body = {"chat": place.public(), "draft_id": number, **where}
+        return self._telegram.update(self._telegram.bot(bot), "stopped_message_generation", body)
+
     def do_update(self, kind: str, body: dict[str, Any], bot: str = "") -> Any:
         return self._telegram.update(self._telegram.bot(bot), kind, body)
 

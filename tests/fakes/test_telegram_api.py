@@ -51,6 +51,7 @@ def _drive(python: Path, script: str) -> tuple[dict[str, Any], list[dict[str, An
 
 
 @pytest.mark.timeout(700)
+@pytest.mark.requires("S2.fake-api")
 def test_aiogram_works_against_the_fake_and_names_each_refusal(clients: Path) -> None:
     seen, screen = _drive(clients, "oracle_aiogram.py")
     assert seen["me"] == "va_test_bot"
@@ -82,6 +83,7 @@ def test_aiogram_works_against_the_fake_and_names_each_refusal(clients: Path) ->
 
 
 @pytest.mark.timeout(700)
+@pytest.mark.requires("S2.fake-api")
 def test_python_telegram_bot_works_against_the_fake_and_names_each_refusal(clients: Path) -> None:
     seen, _ = _drive(clients, "oracle_ptb.py")
     assert seen["me"] == "va_test_bot"

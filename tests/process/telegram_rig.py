@@ -10,10 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 from tests.daemon import Daemon, plain_env
 from tests.fakes.telegram_process import TOKEN, Call, FakeTelegram, buttons, told, words
 from tests.waiting import until
 
+_ROOT = Path(__file__).resolve().parents[2]
+needs_bridges = pytest.mark.skipif(not (_ROOT / "actors" / "bridges.py").exists(), reason="the supervisor's side of bridges is not built yet")
 ANNA, BEN, EVE = 42, 43, 666
 """The owner, a member, and a stranger."""
 DONE = ("✅", "⏹", "❌")

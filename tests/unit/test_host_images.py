@@ -26,6 +26,7 @@ def files(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.requires("S2.images-to-agent")
 def test_an_agent_that_takes_images_gets_the_picture_and_the_link(files: Path) -> None:
     link = _link(files / "in-1 ü.png")
     image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"\x89PNG").decode(), "uri": link["uri"]}

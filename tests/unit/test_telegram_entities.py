@@ -32,6 +32,7 @@ def _shown(source: str) -> dict[str, list[str]]:
 
 
 @given(_parts)
+@pytest.mark.requires("S2.entities")
 def test_whatever_is_rendered_a_strict_telegram_takes_as_it_is(parts: list[Part]) -> None:
     outgoing = Outgoing(Content(tuple(parts)))
     text, found = entities.render(outgoing)
@@ -43,6 +44,7 @@ def test_whatever_is_rendered_a_strict_telegram_takes_as_it_is(parts: list[Part]
 
 
 @given(_markdown)
+@pytest.mark.requires("S2.entities")
 def test_no_word_of_an_answer_is_lost_in_rendering(source: str) -> None:
     text, _ = entities.render(Outgoing(markdown(source)))
     for sign in ("a", "b", "c", "😀", "项", "💻"):
@@ -52,6 +54,7 @@ def test_no_word_of_an_answer_is_lost_in_rendering(source: str) -> None:
 
 
 @given(st.lists(st.sampled_from([*_SIGNS, "word " * 40, "x" * 300, "😀" * 200, "[l](http://a.b) " * 9]), min_size=20, max_size=120).map("".join))
+@pytest.mark.requires("S2.splitting")
 def test_a_long_answer_is_cut_into_messages_that_telegram_takes(source: str) -> None:
     pieces = split(markdown(source), lambda c: entities.fits(Outgoing(c)), room=4096, unit="utf16")
     for piece in pieces:
@@ -61,6 +64,7 @@ def test_a_long_answer_is_cut_into_messages_that_telegram_takes(source: str) -> 
 
 
 @given(_parts)
+@pytest.mark.requires("S2.rich")
 def test_rich_blocks_are_such_as_telegram_takes(parts: list[Part]) -> None:
     blocks = rich.blocks_of(Content(tuple(parts)))
     if blocks is not None:

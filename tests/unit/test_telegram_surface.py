@@ -132,6 +132,7 @@ def test_a_draft_streams_in_a_private_chat_and_goes_with_the_message(telegram: F
     assert seen[1] == []
 
 
+@pytest.mark.requires("S2.drafts")
 def test_where_there_are_no_drafts_the_kit_is_told_to_edit(telegram: FakeTelegram, tmp_path: Path) -> None:
     telegram.control("chat", id=-9, type="supergroup")
     with pytest.raises(Unsupported):
@@ -223,6 +224,7 @@ def test_files_go_out_pictures_as_pictures_and_come_in_within_the_limit(telegram
         rig.do(lambda s: s.download(FileRef("F2", "x"), target, 40_000_000))
 
 
+@pytest.mark.requires("S2.menu")
 def test_the_menu_is_set_by_language(telegram: FakeTelegram, rig: _Rig) -> None:
     async def work(surface: TelegramSurface) -> None:
         await surface.menu([MenuEntry("pickup", "Take over")], "")
@@ -254,6 +256,7 @@ def test_the_menu_is_set_by_language(telegram: FakeTelegram, rig: _Rig) -> None:
         ({"kind": "refuse", "code": 400, "description": "Bad Request: something new"}, PlatformError),
     ],
 )
+@pytest.mark.requires("S2.client")
 def test_each_refusal_of_a_send_is_told_as_what_to_do_about_it(telegram: FakeTelegram, rig: _Rig, fault: dict[str, Any], error: type[PlatformError]) -> None:
     telegram.control("fault", method="sendMessage", **fault)
     with pytest.raises(PlatformError) as raised:
@@ -304,6 +307,7 @@ def _receive(rig: _Rig, inbox: Callable[[], _Inbox], during: Callable[[_Inbox], 
     return found
 
 
+@pytest.mark.requires("S2.confirm")
 def test_an_update_is_confirmed_only_when_it_was_accepted(telegram: FakeTelegram, rig: _Rig) -> None:
     telegram.say("slow")
 
@@ -323,6 +327,7 @@ def test_an_update_is_confirmed_only_when_it_was_accepted(telegram: FakeTelegram
     assert [u.text for u in box.updates if isinstance(u, Message)] == ["slow"]
 
 
+@pytest.mark.requires("S2.confirm")
 def test_a_press_is_not_kept_waiting_by_a_slow_message_of_another_chat(telegram: FakeTelegram, rig: _Rig) -> None:
     sent = rig.do(lambda s: s.send(ANNA, Outgoing(plain("?"), ((Button("Yes", "p:1:y"),),))))
     telegram.say("slow", user=77)
@@ -339,6 +344,7 @@ def test_a_press_is_not_kept_waiting_by_a_slow_message_of_another_chat(telegram:
     assert [type(u) for u in box.updates] == [Message, Press]
 
 
+@pytest.mark.requires("S4.telegram-67-two-pollers")
 def test_two_pollers_are_told_what_to_do(telegram: FakeTelegram, rig: _Rig) -> None:
     telegram.control("fault", method="getUpdates", kind="refuse", code=409, description="Conflict: terminated by other getUpdates request")
     with pytest.raises(Conflict, match="Somebody else receives"):
@@ -351,6 +357,7 @@ def test_two_pollers_are_told_what_to_do(telegram: FakeTelegram, rig: _Rig) -> N
         telegram.control("webhook", url="")
 
 
+@pytest.mark.requires("S4.telegram-67-two-pollers")
 def test_a_second_daemon_on_this_machine_is_refused_before_telegram_is_asked(telegram: FakeTelegram, rig: _Rig) -> None:
     since = telegram.next()
     with token_lock(TOKEN, telegram.url), pytest.raises(Conflict, match="Another VibeAround"):
@@ -382,6 +389,7 @@ def test_a_wrong_token_ends_it(telegram: FakeTelegram, tmp_path: Path) -> None:
 # --- the check of the credentials ---
 
 
+@pytest.mark.requires("S2.api-base-url")
 def test_the_check_tells_who_the_bot_is_and_what_the_owner_should_know(telegram: FakeTelegram) -> None:
     found = check({"token": TOKEN, "api_base_url": telegram.url})
     assert (found.account, found.ident, found.link) == ("@va_test_bot", TOKEN.partition(":")[0], "https://t.me/va_test_bot")
@@ -399,6 +407,7 @@ def test_the_check_tells_who_the_bot_is_and_what_the_owner_should_know(telegram:
         ({"drafts": "sometimes"}, UsageError), ({"api_base_url": "http://127.0.0.1:9"}, Transient),
     ],
 )  # fmt: skip
+@pytest.mark.requires("S2.api-base-url")
 def test_the_check_refuses_with_words_that_hold_no_secret(telegram: FakeTelegram, options: dict[str, str], error: type[Exception]) -> None:
     whole = {"token": TOKEN, "api_base_url": telegram.url, **options}
     with pytest.raises(error) as raised:

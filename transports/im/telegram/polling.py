@@ -52,7 +52,10 @@ class Poller:
             return
         if album_of(updates) and len(updates) < BATCH:
             await self._sleep(_ALBUM_S)
-            updates = await self._fetch(patient=False) or updates
+            whole = await self._fetch(patient=False)
+            if whole is None:
+                return  # nothing was taken yet: it comes again
+            updates = whole
         if not updates and not self._open:
             # nothing is left unconfirmed: after a week of silence Telegram counts from another number
             self._next = 0
