@@ -10,14 +10,14 @@ from typing import Any
 
 from agents_registry.errors import RefusedError, VibeAroundError
 from transports.bus.api import Peer
-from transports.bus.vocabulary import children, handover, hosting, lists, surface, threads
+from transports.bus.vocabulary import bridges, children, handover, hosting, lists, surface, threads
 
 _FROM_SURFACE: dict[str, tuple[type[Any], ...]] = {
     "route/": (surface.Submit, surface.Listen, surface.Unlisten, surface.ItemAck, surface.Answer, surface.StopTurn),
     "catalog": (lists.GetStatus, lists.ListThreads, lists.ShowThread, threads.GetAgents),
     "workspaces": (lists.ListWorkspaces, lists.AddWorkspace, lists.ChangeWorkspace, lists.FindWorkspace),
     "attacher": (handover.PickupTerminal, handover.PrepareHandover, handover.HandoverThread, handover.ListSessions, lists.EndSessionHost),
-    "supervisor": (lists.Shutdown,),
+    "supervisor": (lists.Shutdown, lists.MayChange),
     "spawner": (children.RefreshEnvironment,),
 }
 _FROM_AGENT: dict[str, tuple[type[Any], ...]] = {
@@ -27,6 +27,7 @@ _FROM_AGENT: dict[str, tuple[type[Any], ...]] = {
     "workspaces": (lists.ListWorkspaces, lists.AddWorkspace, lists.FindWorkspace),
     "attacher": (handover.PrepareHandover, handover.ListSessions),
 }
+_FROM_BRIDGE = (bridges.BridgeHello, bridges.BridgeClaim, bridges.BridgeState)
 _FROM_HOST = (hosting.HostHello, hosting.HostEvent, hosting.HostDelta)
 
 
@@ -40,6 +41,8 @@ def allow(peer: Peer, address: str, message: Any) -> VibeAroundError | None:
     if peer.role == "reader":
         return _refused("the reader only answers")
     if peer.role == "bridge":
+        if address == "bridges":
+            return None if isinstance(message, _FROM_BRIDGE) else _refused(f"a bridge may not send {message.TAG} to {address}")
         if address.startswith("route/") and not address.startswith(f"route/{peer.name.removeprefix('bridge/')}:"):
             return _refused(f"this bridge does not serve {address.removeprefix('route/')}")
         own = address not in ("supervisor", "spawner") and _listed(_FROM_SURFACE, address, message)
@@ -47,11 +50,15 @@ def allow(peer: Peer, address: str, message: Any) -> VibeAroundError | None:
     if peer.role == "agent":
         if _listed(_FROM_AGENT, address, message):
             return None
-        return RefusedError(
-            "An agent, or a command that an agent runs, may not do this: it is for the person at the keyboard or in the chat.",
-            hint="Run it in a terminal of your own, or answer in the chat.", code="agent_refused",
-        )
+        return agent_refused()
     return None if _listed(_FROM_SURFACE, address, message) else _refused(f"{message.TAG} may not be sent to {address}")
+
+
+def agent_refused() -> RefusedError:
+    return RefusedError(
+        "An agent, or a command that an agent runs, may not do this: it is for the person at the keyboard or in the chat.",
+        hint="Run it in a terminal of your own, or answer in the chat.", code="agent_refused",
+    )
 
 
 def _listed(table: dict[str, tuple[type[Any], ...]], address: str, message: Any) -> bool:

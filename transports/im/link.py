@@ -30,6 +30,7 @@ class BusLink:
         self.people: Mapping[str, Person] = {}
         self.ended = asyncio.Event()
         self.why = ""
+        self._up = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._arrived: deque[Delivery | str] = deque()
         self._ringing = False
@@ -47,9 +48,10 @@ class BusLink:
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._questions[corr] = answer
         try:
-            if self.ended.is_set() or not self._client.send(address, message, corr):
-                raise self._gone()
             async with asyncio.timeout(timeout):
+                await self._up.wait()
+                if self.ended.is_set() or not self._client.send(address, message, corr):
+                    raise self._gone()
                 value = await answer
         except TimeoutError:
             raise BusyError(f"{address} did not answer within {timeout:g} seconds.", hint="Try again in a moment.", code="timeout") from None
@@ -116,7 +118,9 @@ class BusLink:
         while self._arrived:
             what = self._arrived.popleft()
             if isinstance(what, str):
-                if what != "up":
+                if what == "up":
+                    self._up.set()
+                else:
                     self._end(str(self._client.error or what))
             elif what.corr < 0:
                 answer = self._questions.get(-what.corr)
@@ -130,6 +134,7 @@ class BusLink:
     def _end(self, why: str) -> None:
         self.why = self.why or why
         self.ended.set()
+        self._up.set()  # whoever waits for it learns that it is over
         for answer in self._questions.values():
             if not answer.done():
                 answer.set_exception(self._gone())

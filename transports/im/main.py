@@ -85,6 +85,8 @@ async def _main(kind: str, name: str, run: Path, data_dir: Path, secret: bytes) 
         if not working.done():
             working.cancel()
             await asyncio.wait({working})
+        if link.why:
+            log(f"the supervisor is gone: {link.why}")
         if working.cancelled():
             return 0
         error = working.exception()

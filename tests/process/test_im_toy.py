@@ -1,0 +1,212 @@
+"""The platform that docs/channels.md shows, run as its text stands there: a bridge process on the real bus."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.policy import allow
+from tests.fakes.scripted_supervisor import ScriptedSupervisor
+from tests.waiting import until
+from transports.bus.access import Access
+from transports.bus.endpoint import Endpoint
+from transports.bus.vocabulary.bridges import BridgeHello, BridgeState, BridgeWelcome
+from transports.bus.vocabulary.conversation import Ok
+from transports.bus.vocabulary.surface import Accepted, Answer, ItemAck, Listen, Submit
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUTE = "toy:t:ann"
+
+
+def toy_source() -> str:
+    """The platform's text in the docs."""
+    text = (ROOT / "docs" / "channels.md").read_text("utf-8")
+    found = re.search(r"<!-- the test tests/process/test_im_toy.py .*?-->\n```python\n(.*?)```", text, re.S)
+    assert found is not None
+    return found[1]
+
+
+def install_toy(folder: Path) -> Path:
+    """The folder that PYTHONPATH needs."""
+    folder.mkdir(exist_ok=True)
+    (folder / "vibearound_toy.py").write_text(toy_source())
+    return folder
+
+
+class Person:
+    """Somebody at `nc -U`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(10.0)
+
+        def connected() -> bool:
+            try:
+                self._socket.connect(str(path))
+            except OSError:
+                return False
+            return True
+
+        until(connected, "the bridge takes connections", seconds=20.0)
+        self._file = self._socket.makefile("rw", encoding="utf-8")
+        self.say(name)
+
+    def say(self, line: str) -> None:
+        self._file.write(line + "\n")
+        self._file.flush()
+
+    def hear(self, wanted: str) -> str:
+        """Lines up to the one with `wanted` in it."""
+        lines: list[str] = []
+        while line := self._file.readline():
+            lines.append(line)
+            if wanted in line:
+                return "".join(lines)
+        raise AssertionError(f"the connection ended before {wanted!r}: {lines}")
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+SECRET = b"a secret of the test"
+
+
+class Supervisor(ScriptedSupervisor):
+    """One that knows the bridge's secret."""
+
+    @property
+    def socket(self) -> Path:
+        return self._directory / "bus.sock"
+
+    def start(self) -> None:
+        digest = hashlib.sha256(SECRET).hexdigest()
+        self._endpoint = Endpoint(
+            self.socket, self._switch,
+            access=Access(policy=allow, secret_hash=lambda kind, name: digest if (kind, name) == ("bridge", "bridge/toy:t") else None),
+            bind_names=lambda peer, hello: [], on_gone=lambda peer, reason: None, clock=self._clock, version="test",
+        )  # fmt: skip
+        self._endpoint.start()
+        self.data_dir.mkdir(exist_ok=True)
+
+
+class Bridge:
+    """The bridge process below a scripted supervisor."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.supervisor = Supervisor(folder / "data")
+        self.supervisor.start()
+        (folder / "data" / "bridges.toml").write_text(f'[t]\nkind = "toy"\n[t.options]\nsocket = "{folder}/toy.sock"\n')
+        install_toy(folder / "lib")
+        answers = self.supervisor.answers
+        people = [{"id": "ann", "name": "Ann", "role": "owner"}]
+        answers["bridges", BridgeHello] = lambda d, s: BridgeWelcome(people, False)
+        answers["bridges", BridgeState] = lambda d, s: None
+        answers[f"route/{ROUTE}", Listen] = self._listened
+        answers[f"route/{ROUTE}", Submit] = lambda d, s: Accepted(d.message.key)
+        answers[f"route/{ROUTE}", ItemAck] = lambda d, s: None
+        answers[f"route/{ROUTE}", Answer] = lambda d, s: Ok({})
+        self.peer = ""
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _listened(self, delivery: Any, supervisor: Any) -> Ok:
+        self.peer = delivery.sender
+        return Ok({"position": 0})
+
+    def start(self) -> None:
+        read, write = os.pipe()
+        os.write(write, SECRET)
+        os.close(write)
+        (self.folder / "toy.sock").unlink(missing_ok=True)
+        run = str(self.supervisor.socket)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "transports.im.main", "toy", "t", "--run", run, "--data-dir", str(self.folder / "data"), "--secret-fd", str(read)],
+            pass_fds=(read,), env={**os.environ, "PYTHONPATH": str(self.folder / "lib")}, stderr=(self.folder / "log").open("ab"),
+        )  # fmt: skip
+        os.close(read)
+
+    def seen(self, kind: type) -> list[Any]:
+        return [message for _, message in self.supervisor.seen if type(message) is kind]
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+        self.supervisor.close()
+
+
+@pytest.fixture
+def bridge(tmp_path: Path) -> Iterator[Bridge]:
+    made = Bridge(tmp_path)
+    yield made
+    made.close()
+
+
+def test_the_platform_of_the_docs_is_short_enough_to_be_read(tmp_path: Path) -> None:
+    lines = [line for line in toy_source().splitlines() if line.strip()]
+    assert len(lines) <= 60
+    compile(toy_source(), "toy", "exec")
+
+
+def test_a_conversation_goes_through_the_process_and_a_kill_loses_and_doubles_nothing(bridge: Bridge) -> None:
+    ann = Person(bridge.folder / "toy.sock", "ann")
+    ann.say("hello")
+    until(lambda: bridge.seen(Submit), "the message is with its route")
+    request = bridge.seen(Submit)[0]
+    assert request.text == "hello" and request.sender == {"id": "toy:ann", "name": "ann", "role": "owner"}
+    assert bridge.seen(BridgeHello)[0].name == "t"
+    tell = bridge.supervisor.item
+    asked = {"event": "asked", "key": request.key, "route": ROUTE, "by": "ann", "text": "hello"}
+    tell(bridge.peer, ROUTE, asked, turn="tn1", seq=1)
+    tell(bridge.peer, ROUTE, {"event": "text", "text": "Half.", "block": 1, "final": True}, turn="tn1", seq=2)
+    permission = {"event": "permission", "id": "pm_1", "title": "rm x", "options": [{"id": "a", "name": "Allow", "kind": "allow_once"}]}
+    tell(bridge.peer, ROUTE, permission, turn="tn1", seq=3)
+    ann.hear("1. Allow")
+    ann.say("允许")
+    until(lambda: bridge.seen(Answer), "the answer is with its route")
+    assert [(a.id, a.option) for a in bridge.seen(Answer)] == [("pm_1", "a")]
+    assert bridge.process is not None
+    bridge.process.kill()
+    bridge.process.wait(10)
+    ann.close()
+    first, bridge.peer = bridge.peer, ""
+    bridge.start()
+    until(lambda: bridge.peer not in ("", first), "the bridge listens again", seconds=20.0)
+    ann = Person(bridge.folder / "toy.sock", "ann")
+    ann.say("here again")
+    until(lambda: len(bridge.seen(Submit)) == 2, "the message is with its route")
+    tell(bridge.peer, ROUTE, asked, turn="tn1", seq=1)
+    tell(bridge.peer, ROUTE, {"event": "text", "text": "Half.", "block": 1, "final": True}, turn="tn1", seq=2)
+    tell(bridge.peer, ROUTE, permission, turn="tn1", seq=3)
+    tell(bridge.peer, ROUTE, {"event": "text", "text": "Whole.", "block": 2, "final": True}, turn="tn1", seq=4)
+    tell(bridge.peer, ROUTE, {"event": "done", "stop_reason": "end_turn"}, turn="tn1", seq=5)
+    heard = ann.hear("✅")
+    assert heard.count("Half.") == 1 and heard.count("Whole.") == 1 and "1. Allow" not in heard
+    until(lambda: any(ack.seq == 5 for ack in bridge.seen(ItemAck)), "the turn is acknowledged")
+    ann.close()
+
+
+def test_a_stranger_reads_the_one_line_and_nothing_reaches_a_route(bridge: Bridge) -> None:
+    eve = Person(bridge.folder / "toy.sock", "eve")
+    eve.say("/pickup ABCD")
+    assert eve.hear("not authorised") == "not authorised / 未授权\n"
+    assert bridge.seen(Submit) == [] and bridge.seen(Listen) == []
+    eve.close()
+
+
+def test_the_bridge_ends_with_its_supervisor(bridge: Bridge) -> None:
+    until(lambda: any(s.state == "running" for s in bridge.seen(BridgeState)), "the bridge runs", seconds=20.0)
+    bridge.supervisor.stop()
+    assert bridge.process is not None
+    assert bridge.process.wait(10) == 0
