@@ -1,12 +1,14 @@
 """The processes behind the bus's rows, each `python -m benchmarks._bus_processes WHAT PATH`; they end with their stdin.
 
     raw-router, raw-worker      the floor: sockets, a poll and a drain, nothing else
+    raw-actors, raw-worker      the same with a thread beside the router that each message goes through, by inproc sockets
     supervisor, worker          ours: endpoint, switch, a pooled actor that asks a worker and passes its answer on
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 import sys
 import threading
@@ -61,6 +63,42 @@ def raw_router(path: str, journal: str = "") -> None:
                     database.execute("INSERT INTO t VALUES (?)", (frames[-1],))
                 router.send_multipart([worker, *frames])
     context.destroy(linger=0)
+
+
+def raw_actors(path: str) -> None:
+    """client -> router -> thread -> router -> worker -> router -> client: the hops of a message that an actor handles."""
+    context = zmq.Context()
+    router, inside, outside = context.socket(zmq.ROUTER), context.socket(zmq.DEALER), context.socket(zmq.DEALER)
+    router.bind(f"ipc://{path}")
+    inside.bind("inproc://actors")
+    outside.connect("inproc://actors")
+
+    def actor() -> None:
+        while True:
+            outside.send_multipart(outside.recv_multipart())
+
+    threading.Thread(target=actor, daemon=True).start()
+    _ready()
+    poller = zmq.Poller()
+    for readable in (router, inside, _ended()):
+        poller.register(readable, zmq.POLLIN)
+    worker = b""
+    while True:
+        ready = dict(poller.poll())
+        if _ended() in ready:
+            break
+        if inside in ready:
+            router.send_multipart([worker, *inside.recv_multipart()])
+        if router in ready:
+            frames = router.recv_multipart()
+            if frames[1] == b"worker":
+                worker = frames[0]
+            elif frames[0] == worker:
+                router.send_multipart(frames[1:])
+            else:
+                inside.send_multipart(frames)
+    sys.stdout.flush()
+    os._exit(0)  # the thread waits in its socket
 
 
 def raw_worker(path: str) -> None:
@@ -143,4 +181,4 @@ def worker(path: str) -> None:
 
 
 if __name__ == "__main__":
-    {"raw-router": raw_router, "raw-worker": raw_worker, "supervisor": supervisor, "worker": worker}[sys.argv[1]](*sys.argv[2:])
+    {"raw-router": raw_router, "raw-actors": raw_actors, "raw-worker": raw_worker, "supervisor": supervisor, "worker": worker}[sys.argv[1]](*sys.argv[2:])

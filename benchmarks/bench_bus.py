@@ -52,11 +52,13 @@ def median_us(times: list[float]) -> float:
 
 
 @contextmanager
-def routed() -> Iterator[Pair]:
+def routed(chain: str = "raw-actors") -> Iterator[Pair]:
+    """A hop is a hand-over from one thread to another. A route's handler runs on a pool thread and never on the one that owns
+    the sockets, so that a raw chain of as many hops has a thread beside its router too."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="va-bench-")))
         raw, ours = str(directory / "raw"), directory / "bus"
-        for words in (("raw-router", raw), ("raw-worker", raw), ("supervisor", str(ours)), ("worker", str(ours))):
+        for words in ((chain, raw), ("raw-worker", raw), ("supervisor", str(ours)), ("worker", str(ours))):
             stack.enter_context(process(*words))
         context = zmq.Context()
         stack.callback(context.destroy, linger=0)

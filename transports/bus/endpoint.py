@@ -229,14 +229,14 @@ class Endpoint:
         while not self._stopping:
             try:
                 ready = dict(poller.poll(0 if outbox.items else self._timeout_ms()))
-                if outbox.fd in ready:
-                    outbox.begin()
                 if outbox.items:
                     self._drain_outbox()
+                if outbox.fd in ready:
+                    outbox.begin()  # after the sending, which it would delay; what was put meanwhile is seen below
                 if router in ready:
                     self._read()
-                    if outbox.items:
-                        self._drain_outbox()
+                if outbox.items:
+                    self._drain_outbox()
                 if side.fileno() in ready:
                     for key, _ in side.select(0):
                         key.data()

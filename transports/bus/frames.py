@@ -14,10 +14,8 @@ from zmq.backend import Socket as _Backend
 
 _send: Any = _Backend.send
 _recv: Any = _Backend.recv
-_get: Any = _Backend.get
 _NOW: Final = int(zmq.DONTWAIT)
 _NOW_MORE: Final = int(zmq.DONTWAIT) | int(zmq.SNDMORE)
-_MORE: Final = zmq.RCVMORE
 
 
 def send_pair(socket: zmq.Socket[bytes], header: bytes, body: bytes) -> None:
@@ -42,7 +40,9 @@ def receive_first(socket: zmq.Socket[bytes]) -> bytes:
 def receive_all(socket: zmq.Socket[bytes], *, wait: bool = False) -> list[bytes]:
     """The frames of the next message, or those left of one that was begun. Raises zmq.Again when there is none (with
     `wait`: for as long as the socket's RCVTIMEO says)."""
-    frames: list[bytes] = [_recv(socket, 0 if wait else _NOW)]
-    while _get(socket, _MORE):
-        frames.append(_recv(socket, _NOW))
+    frame = _recv(socket, 0 if wait else _NOW, False)
+    frames: list[bytes] = [frame.bytes]
+    while frame.more:
+        frame = _recv(socket, _NOW, False)
+        frames.append(frame.bytes)
     return frames

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Outbox(Generic[T]):
-    """`put` from any thread; `begin` and then `items.popleft()` until empty on the io thread.
+    """`put` from any thread; on the io thread `begin` when woken, and `items.popleft()` until empty before each wait.
 
     Bounds are the caller's: what may wait per receiver is known there, not here.
     """
@@ -51,7 +51,8 @@ class Outbox(Generic[T]):
             pass  # it is readable already, which is all that is wanted
 
     def begin(self) -> None:
-        """Take the wake-up back, before draining: what is put from now on wakes anew, so nothing is missed."""
+        """Take the wake-up back. What is put from now on wakes anew; what was put before is in `items`, so nothing is missed
+        by an owner that looks there before it waits."""
         try:
             os.read(self.fd, 4096)
         except BlockingIOError:
