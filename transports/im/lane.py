@@ -190,6 +190,10 @@ class Lane:
         if seq:
             opened.seqs.append(seq)
         opened.dirty = True
+        if opened.mode == "draft" and opened.turn.place > 0 and not opened.shown and self._s.capability.edit:
+            # A chat has one draft, and it is the running turn's: what waits is a message, which becomes its answer.
+            opened.mode = "edit"
+            self._job(lambda: self._open(opened))
         if opened.turn.ended and not opened.finishing:
             opened.finishing = True
             self._job(lambda: self._end(opened), *opened.seqs)

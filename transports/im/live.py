@@ -173,7 +173,7 @@ class LiveTurn:
         pieces = [f"{mark} {self.agent}".strip()]
         if self.place > 0:
             pieces.append(say(self.language, "queued", place=self.place))
-            return " · ".join(pieces)
+            return (" · " if self.agent else " ").join(pieces)
         pieces.append(clock(now - self.started))
         if self.tool_count:
             pieces.append(say(self.language, "tool") if self.tool_count == 1 else say(self.language, "tools", count=self.tool_count))
