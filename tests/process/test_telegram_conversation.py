@@ -43,11 +43,30 @@ def test_a_receipt_is_seen_at_once(phone: Phone) -> None:
 
 
 def test_the_stop_button_stops_the_turn_and_is_gone_then(phone: Phone) -> None:
+    phone.telegram.control("chat", id=-510, type="supergroup", title="Team")
+    since = phone.say("@va_test_bot hang", chat=-510)
+    number, shown = phone.question("⏳", chat=-510, since=since)
+    phone.press(number, option(shown, "stop"), chat=-510)
+    phone.wait(lambda c: "⏹" in told(c) and "reply_markup" not in c["params"], chat=-510, since=since)
+    assert "reply_markup" not in phone.message(number, -510)
+
+
+def test_the_stop_of_a_draft_stops_the_turn(phone: Phone) -> None:
     since = phone.say("hang")
-    number, shown = phone.question("⏳", since=since)
-    phone.press(number, option(shown, "stop"))
-    phone.wait(lambda c: "⏹" in told(c) and "reply_markup" not in c["params"], since=since)
-    assert "reply_markup" not in phone.message(number)
+    phone.wait(lambda c: c["method"] == "sendMessageDraft" and "⏳ demo" in told(c), since=since)
+    phone.telegram.control("stop", chat=ANNA)
+    phone.answer("⏹", since=since)
+
+
+def test_what_waits_says_its_place_in_a_message_that_becomes_its_answer(phone: Phone) -> None:
+    since = phone.say("hang")
+    phone.wait(lambda c: c["method"] == "sendMessageDraft" and "⏳ demo" in told(c), since=since)
+    second = phone.say("after it")
+    waiting = phone.wait(lambda c: c["method"] == "sendMessage" and "place 1" in told(c), since=second)
+    phone.telegram.control("stop", chat=ANNA)
+    done = phone.answer('You said: "after it"', since=second)
+    assert done["params"]["message_id"] == waiting["result"]
+    assert since < second
 
 
 def test_a_stranger_gets_one_line_and_no_agent(phone: Phone) -> None:
@@ -161,8 +180,8 @@ def test_a_file_that_is_too_large_is_refused_with_a_word(phone: Phone) -> None:
 
 
 def test_the_token_is_in_no_log_and_no_list(phone: Phone) -> None:
-    told_ = phone.daemon.va("bridge", "list", "--json").out + phone.daemon.va("bridge", "logs", "tg", check=False).out
-    assert TOKEN not in told_
+    listed = phone.daemon.va("bridge", "list", "--json").out + phone.daemon.va("bridge", "logs", "tg", check=False).out
+    assert TOKEN not in listed
     for file in phone.daemon.data.rglob("*"):
         if file.is_file():
             assert TOKEN.encode() not in file.read_bytes(), file
