@@ -19,6 +19,9 @@ _FROM_SURFACE: dict[str, tuple[type[Any], ...]] = {
     "attacher": (handover.PickupTerminal, handover.PrepareHandover, handover.HandoverThread, handover.ListSessions, lists.EndSessionHost),
     "supervisor": (lists.Shutdown, lists.MayChange),
     "spawner": (children.RefreshEnvironment,),
+    "bridges": (
+        bridges.AddBridge, bridges.ListBridges, bridges.ControlBridge, bridges.RemoveBridge, bridges.ApproveUser, bridges.RevokeUser,
+    ),
 }
 _FROM_AGENT: dict[str, tuple[type[Any], ...]] = {
     # A route lets an agent's submit through only for commands that the table gives to agents.

@@ -15,6 +15,7 @@ from actors.choices import Choices
 from actors.commands import Command, Prompt, Unknown, allowed, parse, rule
 from actors.listeners import Listeners
 from actors.mailbox import Clock, Mailbox
+from actors.policy import agent_refused
 from actors.route_commands import RouteCommands
 from actors.route_feed import RouteFeed
 from actors.turns import error_event
@@ -25,6 +26,7 @@ from transports.bus.vocabulary.handover import Attached, NewThread
 from transports.bus.vocabulary.storage import Load, Posted, Record
 from transports.bus.vocabulary.surface import Accepted, Answer, ItemAck, Listen, Preview, StopTurn, Submit, Unlisten
 from transports.bus.vocabulary.threads import (
+    AgentTried,
     RouteAsk,
     RouteAttachment,
     RouteNotice,
@@ -191,11 +193,11 @@ class RouteActor(Mailbox):
             raise UsageError("There is nothing in the message.", hint="Write some text.")
         parsed = parse(request.text)
         if isinstance(parsed, Unknown):
-            self._check_role(sender, "help", "")
+            self._check_role(delivery, sender, "help", "")
             self.reply(delivery, Ok({"event": "reply", "text": parsed.reply, "key": request.key}))
             return
         if isinstance(parsed, Command):
-            self._check_role(sender, parsed.name, parsed.form)
+            self._check_role(delivery, sender, parsed.name, parsed.form)
             row = rule(parsed.name, parsed.form)
             if row.when == "at_once":
                 self.commands.at_once(delivery, request, parsed, sender)
@@ -205,12 +207,19 @@ class RouteActor(Mailbox):
                 self.commands.claim(item, lambda: self._accept(delivery, request, item))
                 return
         else:
-            self._check_role(sender, "prompt", "")
+            self._check_role(delivery, sender, "prompt", "")
         self._accept(delivery, request, Item(request.key, parsed, sender, request.workspace, tuple(request.attachments)))
 
-    def _check_role(self, sender: dict[str, Any], name: str, form: str) -> None:
-        if not allowed(str(sender.get("role", "")), name, form=form):
+    def _check_role(self, delivery: Delivery | None, sender: dict[str, Any], name: str, form: str) -> None:
+        role = str(sender.get("role", ""))
+        if allowed(role, name, form=form):
+            return
+        if role != "agent":
             raise RefusedError("not authorised", code="not_authorised")
+        peer = delivery.peer if delivery is not None else None
+        if peer is not None:
+            self.tell("attempts", AgentTried("submit", peer.host_thread, self.route, peer.pid))
+        raise agent_refused()
 
     def _accept(self, delivery: Delivery, request: Submit, item: Item) -> None:
         waiting = len(self.lane) + self._recording + max(0, len(self.open_turns) - 1)
@@ -375,7 +384,7 @@ class RouteActor(Mailbox):
 
     def _answer(self, delivery: Delivery, request: Answer) -> None:
         sender = self.sender_of(delivery, request.sender)
-        self._check_role(sender, "answer_once", "")
+        self._check_role(delivery, sender, "answer_once", "")
         by = str(sender.get("name") or sender.get("id") or "")
         if request.id in self.choices:
             ask = next((a for a in self.choices.asked() if a.id == request.id), None)
@@ -393,7 +402,7 @@ class RouteActor(Mailbox):
 
     def stop(self, sender: dict[str, Any], then: Callable[[Any], None]) -> None:
         """Cancel the running turn and what waits of this route; continues with Ok {cancelled, dropped}."""
-        self._check_role(sender, "stop", "")
+        self._check_role(None, sender, "stop", "")
         waiting = [i for i in self.lane if isinstance(i.parsed, Prompt) and (not self._working or i is not self.lane[0])]
         for item in waiting:
             self.lane.remove(item)

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from actors.attach import Attacher
+from actors.attempts import Attempts
+from actors.bridges import Bridges
 from actors.catalog import Catalog
 from actors.clock import SystemClock
 from actors.handover import ALPHABET, HandoverStore
@@ -44,9 +46,10 @@ from transports.bus.endpoint import Endpoint
 from transports.bus.switch import Switch
 from transports.bus.vocabulary.children import ChildUp, HostState
 from transports.bus.vocabulary.conversation import Hello, Ok, PeerGone
-from transports.bus.vocabulary.lists import Shutdown
+from transports.bus.vocabulary.lists import MayChange, Shutdown
 from transports.bus.vocabulary.storage import Load
 from transports.bus.vocabulary.surface import Listen, Submit
+from transports.bus.vocabulary.threads import AgentTried
 from transports.service.notify import Notifier
 
 POOL_THREADS = 3
@@ -124,13 +127,27 @@ class Supervisor:
             Attacher(bus, clock, s, self.registry, new_id, self.children.default_agent),
             Catalog(bus, clock, self.registry, self.about, self.children.installed),
             Housekeeping(bus, clock, keep_days=s.journal.keep_days),
+            Attempts(bus, clock, lambda text: self._log.warning("an agent was refused", what=text)),
             ReaderPool(bus, clock, workers=s.reader.workers, idle_s=s.reader.idle_s),
+            Bridges(bus, clock, self._definitions(), lambda: secrets.choice(ALPHABET)),
         )
         for logic in logics:
             self._run(logic.address, logic.receive)
         bus.register("supervisor", self._told_by_bus)
         bus.register_prefix("route/", self._route)
         bus.register_prefix("thread/", self._thread)
+
+    def _definitions(self) -> list[tuple[str, str]]:
+        """The bridges that there are; none while their file cannot be understood, which is said in the log."""
+        if not (self.data_dir / "bridges.toml").exists():
+            return []
+        from transports.im.definitions import read
+
+        try:
+            return [(one.name, one.kind) for one in read(self.data_dir).values()]
+        except VibeAroundError as error:
+            self._log.error("no bridge is started", error=str(error))
+            return []
 
     def _run(self, address: str, receive: Receiver) -> None:
         ref = start_logic(self.pool, address, receive, report=self._report, bus=self.switch)
@@ -187,11 +204,16 @@ class Supervisor:
         if peer.role == "reader":
             self.switch.send("reader", ChildUp(peer.name))
             return [peer.name]
+        if peer.role == "bridge":
+            return [peer.name]
         return []
 
     def _allow(self, peer: Peer, address: str, message: Any) -> VibeAroundError | None:
         """The policy; and what a surface hears is noted, so that its end is told to those routes and no others."""
         refusal = allow(peer, address, message)
+        if refusal is not None and peer.role == "agent":
+            route = address.removeprefix("route/") if address.startswith("route/") else ""
+            self.switch.send("attempts", AgentTried(message.TAG, peer.host_thread, route, peer.pid))
         if refusal is None and isinstance(message, Listen | Submit):
             self._hears.setdefault(peer.address, set()).add(address)
         return refusal
@@ -239,6 +261,9 @@ class Supervisor:
             if delivery.sender:
                 self.switch.send(delivery.sender, Ok({"pid": os.getpid()}), sender="supervisor", corr=-delivery.corr)
             self.clock.call_later(0.05, self._told.set)
+        elif isinstance(delivery.message, MayChange) and delivery.sender:
+            # Who may not has been refused by the policy.
+            self.switch.send(delivery.sender, Ok({"what": delivery.message.what}), sender="supervisor", corr=-delivery.corr)
 
     def tell_to_stop(self) -> None:
         self._told.set()

@@ -33,6 +33,7 @@ from transports.bus.vocabulary.threads import (
     RouteAsk,
     ThreadAnswer,
     ThreadClose,
+    ThreadNotice,
     ThreadPrompt,
     ThreadRelease,
     ThreadRoutes,
@@ -151,6 +152,9 @@ class ThreadSupervisor(Mailbox):
             self.bindings.set_session(delivery, message)
         elif isinstance(message, ThreadClose):
             self.bindings.close(message)
+        elif isinstance(message, ThreadNotice):
+            body = {"event": "notice", "text": message.text, "what": message.what}
+            self.record([], None, events=[(None, "notice", body)])
         elif isinstance(message, PeerGone):
             if self.host.state in ("idle", "busy", "starting"):
                 self.set_timer(LOST, self.settings.hosts.reclaim_s * 3)

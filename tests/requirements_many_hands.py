@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-REQUIREMENTS: dict[str, str] = {}
+REQUIREMENTS: dict[str, str] = {
+    "M3.agents-refused": "an agent's attempt at what only people may do is refused, shown to the people and logged, a loop of it once",
+    "M3.double-fork": "that holds also for a process that left the agent by a double fork, without marks in its environment",
+    "M3.settings-from-an-agent": "settings are refused to an agent's command by the command line itself, with and without a supervisor",
+}

@@ -9,7 +9,7 @@ Life: `ignore_term`, `ignore_eof`, `grandchild` ("group" or "session": a sleepin
 A prompt is a program, words separated by `;`: say TEXT · think TEXT · chunks N · big N (one chunk of N bytes) · line N
 (one raw line of N bytes) · tool · codextool · ask (a permission) · askmany N · unknown · media · wait (for a cancel) ·
 deaf (ignores cancels for ever) · exit N · fail · command (a sleeping one in a session of its own) · late TEXT (after
-the answer) · withdraw (asks, and takes it back) · fs (asks for a file write) · surrogate · plan · title TEXT · mode ID.
+the answer) · withdraw (asks, and takes it back) · fs (asks for a file write) · surrogate · plan · title TEXT · mode ID · sh FILE (runs the script).
 """
 
 from __future__ import annotations
@@ -122,6 +122,9 @@ def run(session: str, program: str) -> str:
             update(session, "current_mode_update", currentModeId=rest)
         elif verb == "command":
             sleeper(own_session=True)
+        elif verb == "sh":
+            ran = subprocess.run(["sh", rest], capture_output=True, text=True)
+            text(session, f"sh ended with {ran.returncode}")
         elif verb == "wait":
             CANCEL.wait()
         elif verb == "deaf":

@@ -59,7 +59,7 @@ def test_an_agent_may_look_and_hand_over_and_nothing_else() -> None:
     }
 
 
-@pytest.mark.parametrize("tag", ["answer", "stop_turn", "pickup_terminal", "shutdown", "change_workspace", "listen", "end_session_host"])
+@pytest.mark.parametrize("tag", ["answer", "stop_turn", "pickup_terminal", "shutdown", "change_workspace", "listen", "end_session_host", "may_change"])
 def test_what_an_agent_may_not_do_is_refused_with_exit_code_five_and_where_to_do_it(tag: str) -> None:
     message = made(known_tags()[tag])
     for address in ("route/cli:local:a", "attacher", "supervisor", "workspaces"):

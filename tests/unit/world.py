@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.attach import Attacher
+from actors.attempts import Attempts
 from actors.catalog import Catalog
 from actors.handover import ALPHABET, HandoverStore
 from actors.hosts import Hosts
@@ -163,6 +164,7 @@ class World:
         self.locked = False
         self.reader_hangs = False
         self.reads: list[Read] = []
+        self.logged: list[str] = []
         self.shown: dict[str, list[dict[str, Any]]] = {}
         self.registry = load_registry(None)
         self.letters = iter(ALPHABET * 1000)
@@ -182,6 +184,7 @@ class World:
                 max_misses=s.handover.max_misses, lockout_s=s.handover.lockout_s,
             ),
             Workspaces(loop.switch, loop.clock, Path("/default"), loop.new_id),
+            Attempts(loop.switch, loop.clock, self.logged.append),
             Attacher(loop.switch, loop.clock, s, self.registry, loop.new_id, lambda: "demo"),
             Catalog(loop.switch, loop.clock, self.registry, lambda: {"version": "t"}, lambda: self.installed),
         ):

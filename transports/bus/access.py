@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 
 PROVEN_KINDS = ("host", "bridge", "reader")
 """Kinds whose role rests on a secret; any other kind is classified by its ancestors."""
-HOST_MARK = b"VIBEAROUND_HOST_ID="
-"""In the environment of hosted processes only; betrays one that left its ancestors by a double fork."""
+MARKS = (b"VIBEAROUND_HOST_ID=", b"VIBEAROUND_LAUNCH_ID=")
+"""In the environment of hosted and of launched agents only; they betray a process that left its ancestors by a double fork."""
 MAX_DEPTH = 128
 _IDLE_S = 1.0
 """The thread that reads the process table ends after so long without work."""
@@ -151,7 +151,7 @@ class Access:
             environment = (self._proc / str(pid) / "environ").read_bytes()
         except OSError:
             return False
-        return any(entry.startswith(HOST_MARK) for entry in environment.split(b"\0"))
+        return any(entry.startswith(MARKS) for entry in environment.split(b"\0"))
 
     def _run(self) -> None:
         while True:

@@ -42,8 +42,10 @@ def set_setting(key: str, value: str, as_json: bool) -> None:
 
     from transports import paths, settings_file
     from transports import settings as declared
+    from transports.cli.people import only_people
 
     setting = declared.find(key)
+    only_people("the settings")
     written = settings_file.set_value(paths.data_dir(), key, value)
     if as_json:
         click.echo(json.dumps({"key": setting.key, "value": written}, ensure_ascii=False))
@@ -62,8 +64,10 @@ def unset_setting(key: str) -> None:
     """Take KEY out of the settings file, so that its default holds."""
     from transports import paths, settings_file
     from transports import settings as declared
+    from transports.cli.people import only_people
 
     setting = declared.find(key)
+    only_people("the settings")
     was_there = settings_file.unset_value(paths.data_dir(), key)
     default = _shown(declared.plain(setting.default))
     click.echo(f"{setting.key}: {'back to' if was_there else 'was not set; it has'} its default, {default}")

@@ -71,3 +71,11 @@ class EndSessionHost:
 
     agent: str
     session: str
+
+
+@message("may_change")
+class MayChange:
+    """Address `supervisor`: may this process change `what` (settings), which lies in a file and not with an actor? Answered
+    with Ok, or refused and reported like anything that an agent may not."""
+
+    what: str

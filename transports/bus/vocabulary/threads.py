@@ -175,3 +175,22 @@ class IdentifySession:
     evidence: list[Any] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     issuer: dict[str, Any] = field(default_factory=dict)
+
+
+@message("agent_tried")
+class AgentTried:
+    """Supervisor or route -> `attempts`: an agent's process asked for what only people may. `thread`: whose host is above
+    it, "" for an agent of a terminal; `route`: the chat it was about, or ""; `what`: the refused message's tag."""
+
+    what: str
+    thread: str = ""
+    route: str = ""
+    pid: int = 0
+
+
+@message("thread_notice")
+class ThreadNotice:
+    """Anyone -> thread: a line for all its chats; durable."""
+
+    text: str
+    what: str = ""
