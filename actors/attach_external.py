@@ -7,6 +7,7 @@ nothing has changed, so a failure costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actors.mailbox import Continue
@@ -160,24 +161,75 @@ class ExternalAttach:
         if self._lookup.spec.sessions.one_writer:
             options = [o for o in options if o[0] != "go_on"]
         title = "The turn in the terminal still runs. Two writers would split the conversation. What now?"
-        ask = RouteAsk(self._a.new_id("q"), title, options, "cancel", self._a.settings.choices.expire_s, self._request.key)
-
-        def answered(answer: Any) -> None:
-            option = answer.data["option"] if isinstance(answer, Ok) else "cancel"
-            if option == "fork":
-                self._create("fork", "It goes on as a fork: the turn in the terminal runs on by itself.")
-            elif option == "go_on":
-                self._create("resume", "")
-            else:
-                self._fail(BusyError("Not picked up: the turn in the terminal still runs.", hint="Try again when it has ended.", code="turn_running"))
-
-        self._a.ask(f"route/{self._request.route}", ask, answered, limit_s=self._a.settings.choices.expire_s + 10)
+        self._ask_person(title, options, {
+            "fork": lambda: self._create("fork", "It goes on as a fork: the turn in the terminal runs on by itself."),
+            "go_on": lambda: self._create("resume", ""),
+        }, BusyError("Not picked up: the turn in the terminal still runs.", hint="Try again when it has ended.", code="turn_running"))
 
     def _writer(self, locked: bool, live: dict[str, Any]) -> None:
-        """Nobody writes now. A store with one writer whose window is still open is forked when the host first starts."""
-        if not locked:
+        """No turn runs. Who has the session open decides: nobody, the issuing window (no question), or another one."""
+        issuer = self._request.payload.get("issuer") or {}
+        above = {int(issuer.get("pid") or 0), *(int(p) for p in issuer.get("above") or [])}
+        pids = [int(p) for p in live.get("pids") or []]
+        strange = bool(pids) and not above.intersection(pids)
+        if strange and (live.get("window") or not locked):
+            self._ask_open(locked, pids[0], bool(live.get("joinable")))
+        elif not locked:
             self._create("resume", "")
-            return
+        elif live.get("joinable") and live.get("window"):
+            self._join_live()
+        elif pids and live.get("daemon") and not live.get("window"):
+            self._after_lock()
+        else:
+            self._fork_of_open()
+
+    def _ask_open(self, locked: bool, pid: int, joinable: bool) -> None:
+        """The session is open in a process that did not hand it over: the person decides."""
+        name = self._lookup.spec.name
+        options = [["fork", "go on here with a copy (fork)"], ["cancel", "do nothing"]]
+        if not self._lookup.spec.sessions.fork:
+            options = options[1:]
+        if locked:
+            options.insert(-1, ["wait", "wait until that window is closed"])
+        else:
+            options.insert(0, ["go_on", "go on here (do not type on there)"])
+        if joinable:
+            options.insert(0, ["join", "join it: both windows show everything"])
+        why = "which alone may write" if locked else "and two writers would split the conversation"
+        title = f"This session is open in another window of {name} (process {pid}), {why}. What now?"
+        self._ask_person(title, options, {
+            "go_on": lambda: self._create("resume", f"It is still open in process {pid}: do not type on there."),
+            "fork": lambda: self._create("fork", f"It goes on here as a fork; the window of process {pid} keeps its own session."),
+            "join": self._join_live,
+            "wait": self._after_lock,
+        }, BusyError(f"Not picked up: the session is open in process {pid}.", hint="Close that window, or choose another way.", code="open_elsewhere"))
+
+    def _ask_person(
+        self, title: str, options: list[list[str]], ways: dict[str, Callable[[], None]], otherwise: VibeAroundError
+    ) -> None:
+        limit = self._a.settings.choices.expire_s
+        ask = RouteAsk(self._a.new_id("q"), title, options, "cancel", limit, self._request.key)
+
+        def answered(answer: Any) -> None:
+            way = ways.get(str(answer.data["option"])) if isinstance(answer, Ok) else None
+            if way is None:
+                self._fail(otherwise)
+            else:
+                way()
+
+        self._a.ask(f"route/{self._request.route}", ask, answered, limit_s=limit + 10)
+
+    def _join_live(self) -> None:
+        note = "It is joined: what you write here appears in the open window, and what is typed there appears here."
+        self._create("resume", note)
+
+    def _after_lock(self) -> None:
+        name = self._lookup.spec.name
+        note = f"{name} keeps the session for about a minute after its window is closed; your first message waits for that."
+        self._create("resume", note)
+
+    def _fork_of_open(self) -> None:
+        """A store with one writer whose window is still open is forked when the host first starts."""
         if not self._lookup.spec.sessions.fork:
             error = RefusedError("The session is open in another window, which alone may write.", hint="Close that window first.", code="locked")
             self._fail(error)

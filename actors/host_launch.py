@@ -47,7 +47,8 @@ def host_spec(
     )
     return HostSpec(
         thread=request.thread, instance=request.instance, epoch=request.epoch, argv=list(launch.argv), cwd=request.cwd,
-        data_dir=str(data_dir), secret=secret, env=env, agent=spec.id, session=request.session, start=request.start,
+        data_dir=str(data_dir), secret=secret, env=env, agent=spec.id, session=request.session,
+        start="resume" if request.start == "join" else request.start, joined=request.start == "join",
         authenticate=spec.acp.authenticate if spec.acp else "",
         methods=methods, expect_history=spec.sessions.unknown_id_silent, mode=request.mode or spec.modes.ask,
         mcp_servers=acp_mcp_servers(spec, shim, configured=is_integrated(spec, env, Path(request.cwd))), limits=limits,

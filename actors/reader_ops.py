@@ -100,7 +100,8 @@ def list_sessions(registry: Registry, environ: Mapping[str, str], args: dict[str
 
 
 def writer(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
-    """{running, locked}: whether a turn is under way in the session, and whether another process alone may write it."""
+    """{running, locked, live}: whether a turn is under way in the session, whether another process alone may write it, and
+    who has it open: {open, pids, window, daemon, joinable} (see sessions.writers)."""
     spec = registry.get(str(args["agent"]))
     found = catalog.resolve(_environment(environ, args), spec.id, str(args["session"]["id"]))
     info = next((i for i in found if str(i.store_root) == args["session"]["store_root"]), None)
@@ -111,9 +112,20 @@ def writer(registry: Registry, environ: Mapping[str, str], args: dict[str, Any])
 
 def _writing(spec: AgentSpec, info: SessionInfo) -> dict[str, Any]:
     from agents_registry.sessions.turns import turn_running
+    from agents_registry.sessions.writers import live_writer
 
     running = turn_running(info)
-    return {"running": bool(running), "locked": bool(info.live and spec.sessions.one_writer), "live": {"open": info.live}}
+    live = live_writer(info) if info.live else None
+    joinable = False
+    if live is not None and live.daemon:
+        from transports.codex.daemon import can_join
+
+        joinable = can_join(live.daemon, spec.sessions.daemon_tested)
+    told = {
+        "open": info.live, "pids": list(live.pids) if live else [], "window": bool(live and live.window),
+        "daemon": live.daemon if live else "", "joinable": joinable,
+    }
+    return {"running": bool(running), "locked": bool(info.live and spec.sessions.one_writer), "live": told}
 
 
 def tail(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
@@ -179,7 +191,9 @@ def identify(registry: Registry, environ: Mapping[str, str], args: dict[str, Any
     note = decision.note
     if cwd and not same_place(cwd, info.cwd):
         note = f"{note} The call named {cwd}; the session belongs to {info.cwd}.".strip()
-    issuer = next(({"pid": p, "start_time": s} for p, s in above[1:]), {})
+    issuer: dict[str, Any] = next(({"pid": p, "start_time": s} for p, s in above[1:]), {})
+    if issuer:
+        issuer["above"] = [p for p, _ in above[1:]]
     return {**match, "note": note, "env": store_env, "issuer": issuer, "source": decision.source}
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 REQUIREMENTS: dict[str, str] = {
+    "M1.live-elsewhere": "a session that is open in a process that did not hand it over is a question: go on (or wait, or join), fork, cancel",
+    "M1.lock": "a lock that a closed window left is waited for, with progress; one of an open window is asked about, never tried",
+    "M1.join": "a live thread of Codex is joined where its daemon is tested and the extra is there",
     "M3.agents-refused": "an agent's attempt at what only people may do is refused, shown to the people and logged, a loop of it once",
     "M3.double-fork": "that holds also for a process that left the agent by a double fork, without marks in its environment",
     "M3.settings-from-an-agent": "settings are refused to an agent's command by the command line itself, with and without a supervisor",

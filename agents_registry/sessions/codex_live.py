@@ -13,6 +13,16 @@ from pathlib import Path
 
 def live_threads(root: Path) -> frozenset[str]:
     """Ids of the threads whose writer lock is held."""
+    return frozenset(_holders(root))
+
+
+def holder(root: Path, thread: str) -> int:
+    """Pid of the process that holds the writer lock of a thread; 0 = nobody, or not known."""
+    return _holders(root).get(thread, 0)
+
+
+def _holders(root: Path) -> dict[str, int]:
+    """Thread id to the pid that holds its lock."""
     files: dict[tuple[int, int, int], str] = {}
     try:
         with os.scandir(root / "thread-writer-locks") as entries:
@@ -21,28 +31,28 @@ def live_threads(root: Path) -> frozenset[str]:
                     stat = entry.stat()
                     files[os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino] = entry.name.removesuffix(".lock")
     except OSError:
-        return frozenset()
+        return {}
     if not files:
-        return frozenset()
+        return {}
     held = _held()
     # The device number of a file may differ from the one the kernel lists (overlay and btrfs mounts): the inode decides.
-    inodes = {inode for _, _, inode in held}
-    return frozenset(thread for key, thread in files.items() if key in held or key[2] in inodes)
+    inodes = {inode: pid for (_, _, inode), pid in held.items()}
+    return {thread: held.get(key) or inodes[key[2]] for key, thread in files.items() if key in held or key[2] in inodes}
 
 
-def _held() -> set[tuple[int, int, int]]:
-    found = set()
+def _held() -> dict[tuple[int, int, int], int]:
+    found = {}
     try:
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
-        return set()
+        return {}
     for line in lines:
         words = line.split()
         if len(words) < 6 or words[1] not in ("FLOCK", "POSIX", "OFDLCK"):
             continue  # "->" marks a process that only waits
         try:
             major, minor, inode = words[5].split(":")
-            found.add((int(major, 16), int(minor, 16), int(inode)))
+            found[int(major, 16), int(minor, 16), int(inode)] = int(words[4])
         except ValueError:
             continue  # a kernel with another layout
     return found

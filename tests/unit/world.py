@@ -107,7 +107,7 @@ class Host:
 
     def ready(self, start: str = "") -> None:
         self.state = "idle"
-        start = start or {"new": "new", "resume": "resumed", "fork": "forked"}[self.request.start]
+        start = start or {"new": "new", "resume": "resumed", "fork": "forked", "join": "resumed"}[self.request.start]
         modes = [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]
         self.event("ready", {"session": self.session, "start": start, "modes": modes, "mode": "ask", "model": "m"})
 

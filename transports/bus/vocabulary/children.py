@@ -12,7 +12,7 @@ from transports.bus.codec import message
 class SpawnHost:
     """Thread -> spawner. Answered with Ok {pid, start_time, secret_hash} or Failed (AgentError with install hint).
 
-    `start`: new, resume or fork.
+    `start`: new, resume, fork, or join (resume in the agent's own daemon, where a terminal has the session open).
     """
 
     thread: str

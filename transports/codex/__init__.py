@@ -1,0 +1,1 @@
+"""Codex's own daemon: joining a thread that a terminal has open."""
