@@ -8,7 +8,6 @@ itself. What a peer does not take waits in a queue of its own (`peers.Outgoing`)
 
 from __future__ import annotations
 
-import errno
 import logging
 import selectors
 import threading
@@ -21,34 +20,31 @@ from typing import Any, Protocol
 
 import zmq
 
-from agents_registry.errors import BusyError, NotRunningError, RefusedError, UsageError, VibeAroundError
+from agents_registry.errors import BusyError, NotRunningError, RefusedError, VibeAroundError
 from transports.bus import envelope
-from transports.bus.access import PROVEN_KINDS, Access, Role, parse_peer_address, zap_reply
-from transports.bus.api import Delivery, Peer, Receiver
+from transports.bus.access import Access, Role
+from transports.bus.admission import Admission
+from transports.bus.api import Peer
 from transports.bus.codec import MAX_BODY, decode, encode
-from transports.bus.frames import receive_all, receive_first, send_to
+from transports.bus.egress import Egress, Item
+from transports.bus.frames import receive_all, receive_first
 from transports.bus.outbox import Outbox
-from transports.bus.peers import Connection, Outgoing, Question, frames_for
+from transports.bus.peers import Connection, Outgoing
 from transports.bus.socketpath import SocketLock, check_socket_path
-from transports.bus.switch import Passivated, Switch
+from transports.bus.sockets import Sockets
+from transports.bus.switch import Switch
 from transports.bus.vocabulary.conversation import Failed, Hello, Welcome
 
 _log = logging.getLogger(__name__)
 
-PROTOCOL = 1
 HWM = 500
 """Messages libzmq holds per peer; more waits in our own queue, which is bounded by bytes."""
 QUEUE_LIMIT = 64 << 20
 """Bytes that may wait for one peer; beyond that it is given up (its stored positions let it catch up)."""
 EARLY_LIMIT = 4 << 20
 """Bytes a peer may send between its HELLO and the answer."""
-MAX_PEERS = 4096
-_RETRY_S = (0.002, 0.1)
 _PROBE_S = 0.02
 _BUSY_S = 30e-6
-
-_Item = tuple[Connection, bytes, bytes, bool] | Callable[[], None]
-
 
 class Clock(Protocol):
     def call_later(self, delay: float, fn: Callable[[], None], /) -> Any: ...
@@ -88,7 +84,7 @@ class Endpoint:
         self.path = path
         self._switch = switch
         self._access = access
-        self._bind_names = bind_names
+        self._admission = Admission(access, bind_names)
         self._on_gone = on_gone
         self._clock = clock
         self._version = version
@@ -96,12 +92,10 @@ class Endpoint:
         self._queue_limit = queue_limit
         self._hwm = hwm
         self._extras = list(extras)
-        self._outbox: Outbox[_Item] = Outbox()
+        self._outbox: Outbox[Item] = Outbox()
         self._connections: dict[bytes, Connection] = {}
         self._by_name: dict[str, Connection] = {}
         self._numbers = 0
-        self._slow: set[Connection] = set()
-        self._retry_s = _RETRY_S[0]
         self._probe_at = 0.0
         self._burst = 1
         self._read_at = 0.0
@@ -155,72 +149,27 @@ class Endpoint:
         def act() -> None:
             for connection in list(self._connections.values()):
                 if address == connection.address or address in connection.names:
-                    self._bye(connection, RefusedError(reason, code="disconnected"))
+                    self._egress.bye(connection, RefusedError(reason, code="disconnected"))
                     self._drop(connection, reason)
 
         self._outbox.put(act)
 
-    def _receiver(self, connection: Connection) -> Receiver:
-        """What stands in the switch for a peer's addresses: encodes on the caller's thread, hands over."""
-        outbox, limit = self._outbox, self._queue_limit
-        put = outbox.put
-
-        def receive(delivery: Delivery) -> None:
-            if connection.gone:
-                raise Passivated  # its name may have a newer connection
-            header, body, preview, given_up = frames_for(delivery, connection.asked)
-            if get_ident() == outbox.owner and not outbox.items:  # on the io thread, with nothing before it
-                self._transmit(connection, header, body, preview)
-                if given_up is not None:
-                    self._unanswered(connection, given_up, "has too many questions waiting")
-                return
-            size = len(header) + len(body)
-            waiting = connection.handed_over + connection.outgoing.size
-            if preview and waiting > limit // 8:
-                connection.outgoing.dropped_previews += 1
-                return
-            if waiting > 2 * limit:
-                raise BusyError(f"{connection.label} takes no messages.", hint="It is slow or hangs: see `va status`.")
-            with connection.lock:
-                connection.handed_over += size
-                put((connection, header, body, preview))
-            if given_up is not None:
-                self._unanswered(connection, given_up, "has too many questions waiting")
-
-        return receive
-
     # --- io thread: life ----------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        self._context = zmq.Context()
-        self._zap = self._context.socket(zmq.REP)
-        self._zap.linger = 0
-        self._zap.bind("inproc://zeromq.zap.01")
-        router = self._router = self._context.socket(zmq.ROUTER)
-        router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        router.setsockopt(zmq.SNDHWM, self._hwm)
-        router.setsockopt(zmq.RCVHWM, self._hwm)
-        router.setsockopt(zmq.MAXMSGSIZE, envelope.MAX_HEADER + (1 << 20))
-        router.setsockopt(zmq.LINGER, 200)
-        router.setsockopt(zmq.ZAP_DOMAIN, b"vibearound")
-        self._monitor = router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        try:
-            router.bind(f"ipc://{self.path}")
-            self.path.chmod(0o600)
-        except (zmq.ZMQError, OSError) as error:
-            router.disable_monitor()
-            self._context.destroy(linger=0)
-            raise UsageError(f"the bus socket {self.path} cannot be opened: {error}.") from error
+        self._sockets = Sockets(self.path, self._hwm, self._access.uid, self._counts)
+        self._router = self._sockets.router
+        self._egress = Egress(self._router, self._outbox, self._switch, self._drop, self._counts, self._queue_limit)
 
     def _run(self) -> None:
         router, outbox, side = self._router, self._outbox, selectors.DefaultSelector()
         # What is seldom ready waits behind one descriptor. ZeroMQ's own descriptors tell of changes only: their handlers
         # read until there is nothing, and once before the first wait.
-        side.register(self._zap.FD, selectors.EVENT_READ, self._judge)
-        side.register(self._monitor.FD, selectors.EVENT_READ, self._notice)
+        side.register(self._sockets.zap.FD, selectors.EVENT_READ, self._sockets.judge)
+        side.register(self._sockets.monitor.FD, selectors.EVENT_READ, self._notice)
         for extra in self._extras:
             side.register(extra.fileno(), selectors.EVENT_READ, extra.ready)
-        self._judge()
+        self._sockets.judge()
         self._notice()
         poller = zmq.Poller()
         for readable in (router, outbox.fd, side.fileno()):
@@ -240,8 +189,8 @@ class Endpoint:
                 if side.fileno() in ready:
                     for key, _ in side.select(0):
                         key.data()
-                if self._slow:
-                    self._retry()
+                if self._egress.slow:
+                    self._egress.retry()
                 if self._probe_at and time.monotonic() >= self._probe_at:
                     self._probe()
             except Exception:  # noqa: BLE001 - the io thread is everybody's: a defect costs one round, not the bus
@@ -252,11 +201,11 @@ class Endpoint:
         self._shut()
 
     def _timeout_ms(self) -> int | None:
-        if not self._slow and not self._probe_at:
+        if not self._egress.slow and not self._probe_at:
             return None
         waits = []
-        if self._slow:
-            waits.append(self._retry_s)
+        if self._egress.slow:
+            waits.append(self._egress.retry_s)
         if self._probe_at:
             waits.append(max(0.0, self._probe_at - time.monotonic()))
         return int(min(waits) * 1000) + 1
@@ -268,13 +217,9 @@ class Endpoint:
         self._drain_outbox()
         leaving = NotRunningError("the supervisor stops.", hint="Start it with `va up`.", code="supervisor_stops")
         for connection in list(self._connections.values()):
-            self._bye(connection, leaving)
+            self._egress.bye(connection, leaving)
             self._drop(connection, "the supervisor stops")
-        self._router.disable_monitor()
-        self._monitor.close(0)
-        self._zap.close(0)
-        self._router.close(200)
-        self._context.term()
+        self._sockets.close()
         self._outbox.close()
 
     def _drain_outbox(self) -> None:
@@ -287,33 +232,18 @@ class Endpoint:
             connection, header, body, preview = item
             with connection.lock:
                 connection.handed_over -= len(header) + len(body)
-            self._transmit(connection, header, body, preview)
-
-    def _judge(self) -> None:
-        while True:
-            try:
-                request = self._zap.recv_multipart(zmq.DONTWAIT)
-            except zmq.Again:
-                return
-            reply = zap_reply(request, self._access.uid)
-            if reply[2] != b"200":
-                self._counts["refused_connections"] += 1
-            self._zap.send_multipart(reply)
+            self._egress.transmit(connection, header, body, preview)
 
     def _notice(self) -> None:
         """A connection broke, libzmq does not say which: PING them all in a moment, the dead one is unreachable."""
-        while True:
-            try:
-                self._monitor.recv_multipart(zmq.DONTWAIT)
-            except zmq.Again:
-                break
+        self._sockets.forget_events()
         self._probe_at = self._probe_at or time.monotonic() + _PROBE_S
 
     def _probe(self) -> None:
         """One PING to each: whose connection broke is unreachable, and dropped."""
         self._probe_at = 0.0
         for connection in list(self._connections.values()):
-            self._transmit(connection, envelope.pack(envelope.PING), b"", True)
+            self._egress.transmit(connection, envelope.pack(envelope.PING), b"", True)
 
     def _arm_tick(self) -> None:
         def due() -> None:
@@ -327,7 +257,7 @@ class Endpoint:
             if not connection.liveness.tick():
                 self._drop(connection, "no sign of life")
             elif connection.liveness.missed:
-                self._transmit(connection, envelope.pack(envelope.PING), b"", True)
+                self._egress.transmit(connection, envelope.pack(envelope.PING), b"", True)
         self._arm_tick()
 
     # --- io thread: inbound -------------------------------------------------------------------------------------
@@ -355,7 +285,7 @@ class Endpoint:
                 envelope.check_body(parts[1])
             except envelope.EnvelopeError as error:
                 self._counts[error.code] += 1
-                self._error(identity, error)
+                self._egress.error(identity, error)
                 continue
             self._frame(connection, header, parts[1])
         self._read_at = time.perf_counter()
@@ -364,30 +294,14 @@ class Endpoint:
         """The first frame of a connection: only a HELLO makes it a peer."""
         frames: list[zmq.Frame] = self._router.recv_multipart(copy=False)
         try:
-            if len(frames) != 2:
-                raise envelope.EnvelopeError(f"a bus message has {len(frames)} frames instead of 2.")
-            if len(identity) != 5 or identity[0] != 0:
-                # Those that libzmq makes: a zero byte and a counter that starts at a random number.
-                raise RefusedError("a socket identity of one's own choice is not taken.", code="chosen_identity")
-            header = envelope.unpack(frames[0].bytes)
-            if header.kind in (envelope.BYE, envelope.PONG):
-                return  # of a connection that was given up; it needs no answer
-            if header.kind != envelope.HELLO:
-                raise envelope.EnvelopeError("the first message of a connection must be a HELLO.", code="hello_first")
-            hello = decode(frames[1].bytes)
-            if not isinstance(hello, Hello):
-                raise envelope.EnvelopeError("a HELLO frame carries another message.")
-            low, high = (*hello.protocol, 1, 1)[:2] if len(hello.protocol) >= 2 else (1, 1)
-            if not low <= PROTOCOL <= high:
-                raise envelope.VersionError(low)
-            if len(self._connections) >= MAX_PEERS:
-                raise BusyError(f"{MAX_PEERS} connections are open already.", hint="Close some.")
-            uid, pid = parse_peer_address(str(frames[0].get("Peer-Address")))
-        except (VibeAroundError, ValueError, TypeError, zmq.ZMQError) as error:
-            told = error if isinstance(error, VibeAroundError) else RefusedError(f"the kernel does not say who this is: {error}.")
-            self._counts[told.code] += 1
-            self._error(identity, told)
+            found = self._admission.read(identity, frames, len(self._connections))
+        except VibeAroundError as error:
+            self._counts[error.code] += 1
+            self._egress.error(identity, error)
             return
+        if found is None:
+            return
+        hello, uid, pid = found
         self._numbers += 1
         connection = Connection(identity, self._numbers, pid or hello.pid, uid, Outgoing(self._queue_limit))
         self._connections[identity] = connection
@@ -401,37 +315,22 @@ class Endpoint:
         if connection.gone:
             return
         try:
-            kind, name, thread = role.role, "", role.host_thread
-            if hello.kind in PROVEN_KINDS:
-                if not self._access.proves(hello.kind, hello.name, hello.secret):
-                    raise RefusedError(
-                        f"the secret does not prove the name {hello.name!r} of a {hello.kind}.",
-                        hint="Only processes that the supervisor started may use it.",
-                        code="not_proven",
-                    )
-                kind, name, thread = hello.kind, hello.name, ""
-            peer = Peer(connection.address, connection.pid, connection.uid, kind, name, role.start_time, thread)
-            names = tuple(dict.fromkeys(self._bind_names(peer, hello)))
-            for wanted in names:
-                if wanted not in self._by_name and self._switch.known(wanted):
-                    raise RefusedError(f"the address {wanted!r} belongs to the supervisor itself.")
+            peer, names = self._admission.judge(
+                connection, hello, role, lambda wanted: wanted not in self._by_name and self._switch.known(wanted)
+            )
         except VibeAroundError as error:
             self._refuse(connection, error)
             return
-        except Exception:  # noqa: BLE001 - the names come from the supervisor's own code; a defect there refuses the peer
-            _log.exception("a HELLO could not be judged")
-            self._refuse(connection, VibeAroundError("the HELLO could not be judged.", hint="See the supervisor's log."))
-            return
         connection.peer, connection.names = peer, names
         for older in {self._by_name[wanted] for wanted in names if wanted in self._by_name}:
-            self._bye(older, RefusedError(f"a newer connection took over {older.label}.", code="replaced"))
+            self._egress.bye(older, RefusedError(f"a newer connection took over {older.label}.", code="replaced"))
             self._drop(older, "replaced by a newer connection")
-        receive = self._receiver(connection)
+        receive = self._egress.receiver(connection)
         for address in (connection.address, *names):
             self._switch.register(address, receive)
         self._by_name.update(dict.fromkeys((connection.address, *names), connection))
         welcome = encode(Welcome(connection.label, peer.role, self._version))
-        self._transmit(connection, envelope.pack(envelope.WELCOME, address=connection.label), welcome, False)
+        self._egress.transmit(connection, envelope.pack(envelope.WELCOME, address=connection.label), welcome, False)
         early, connection.early = connection.early, []
         for header, body in early:
             if not connection.gone:
@@ -439,7 +338,7 @@ class Endpoint:
 
     def _refuse(self, connection: Connection, error: VibeAroundError) -> None:
         self._counts["refused_hellos"] += 1
-        self._error(connection.identity, error)
+        self._egress.error(connection.identity, error)
         self._drop(connection, error.message)
 
     def _frame(self, connection: Connection, header: envelope.Header, body: bytes) -> None:
@@ -447,13 +346,13 @@ class Endpoint:
         if kind == envelope.SEND and peer is not None:
             self._inbound(connection, peer, header, body)
         elif kind == envelope.PING:
-            self._transmit(connection, envelope.pack(envelope.PONG, corr=header.id), b"", True)
+            self._egress.transmit(connection, envelope.pack(envelope.PONG, corr=header.id), b"", True)
         elif kind == envelope.PONG:
             pass
         elif kind == envelope.BYE:
             self._drop(connection, "closed by the peer")
         elif kind == envelope.HELLO:
-            self._error(connection.identity, envelope.EnvelopeError("a second HELLO on one connection."))
+            self._egress.error(connection.identity, envelope.EnvelopeError("a second HELLO on one connection."))
         elif peer is None:
             connection.early_size += len(body) + 64
             if connection.early_size > EARLY_LIMIT:
@@ -490,7 +389,7 @@ class Endpoint:
             answer = envelope.pack(envelope.REPLY, corr=corr, address=sender, sender=connection.label)
             if self._outbox.items:
                 self._drain_outbox()  # what was sent to the asker before
-            self._transmit(asker, answer, body, False)
+            self._egress.transmit(asker, answer, body, False)
             return
         try:
             message = decode(body)
@@ -498,58 +397,7 @@ class Endpoint:
             message = Failed(error.to_wire())
         self._switch.send(sender, message, sender=connection.label, corr=-corr, peer=peer)
 
-    # --- io thread: outbound ------------------------------------------------------------------------------------
-
-    def _transmit(self, connection: Connection, header: bytes, body: bytes, preview: bool) -> None:
-        if connection.gone:
-            self._counts["undeliverable"] += not preview
-            return
-        if not connection.outgoing.frames:
-            try:
-                send_to(self._router, connection.identity, header, body)
-                return
-            except zmq.ZMQError as error:
-                if error.errno == errno.EHOSTUNREACH:
-                    self._drop(connection, "the connection broke")
-                    return
-                if error.errno != errno.EAGAIN:
-                    raise
-        if not connection.outgoing.add(header, body, preview):
-            self._drop(connection, f"it did not take {self._queue_limit >> 20} MiB that wait for it")
-        elif connection.outgoing.frames:
-            self._slow.add(connection)
-
-    def _retry(self) -> None:
-        moved = False
-        for connection in list(self._slow):
-            outgoing = connection.outgoing
-            while outgoing.frames and not connection.gone:
-                header, body = outgoing.frames[0]
-                try:
-                    send_to(self._router, connection.identity, header, body)
-                except zmq.ZMQError as error:
-                    if error.errno == errno.EHOSTUNREACH:
-                        self._drop(connection, "the connection broke")
-                    elif error.errno != errno.EAGAIN:
-                        raise
-                    break
-                outgoing.done()
-                moved = True
-            if not outgoing.frames:
-                self._slow.discard(connection)
-        self._retry_s = _RETRY_S[0] if moved else min(_RETRY_S[1], self._retry_s * 2)
-
-    def _error(self, identity: bytes, error: VibeAroundError) -> None:
-        self._send_last(identity, envelope.ERROR, error)
-
-    def _bye(self, connection: Connection, error: VibeAroundError) -> None:
-        self._send_last(connection.identity, envelope.BYE, error)
-
-    def _send_last(self, identity: bytes, kind: int, error: VibeAroundError) -> None:
-        try:
-            send_to(self._router, identity, envelope.pack(kind), encode(Failed(error.to_wire())))
-        except zmq.ZMQError:
-            self._counts["undeliverable"] += 1  # it is gone or hangs; it learns it from its own side of the connection
+    # --- io thread: the end of a connection ---------------------------------------------------------------------
 
     def _drop(self, connection: Connection, reason: str) -> None:
         """The connection is no more: its addresses, its questions and its queue end here."""
@@ -557,7 +405,7 @@ class Endpoint:
             return
         connection.gone = True
         self._connections.pop(connection.identity, None)
-        self._slow.discard(connection)
+        self._egress.slow.discard(connection)
         self._counts["undeliverable"] += len(connection.outgoing.frames)
         connection.outgoing.frames.clear()
         connection.outgoing.size = 0
@@ -568,13 +416,8 @@ class Endpoint:
                 del self._by_name[address]
                 self._switch.unregister(address)
         for question in connection.asked.drain():
-            self._unanswered(connection, question, f"is gone ({reason})")
+            self._egress.unanswered(connection, question, f"is gone ({reason})")
         try:
             self._on_gone(connection.peer, reason)
         except Exception:  # noqa: BLE001 - the callback is the supervisor's own; the connection is closed all the same
             _log.exception("the end of %s could not be told", connection.label)
-
-    def _unanswered(self, connection: Connection, question: Question, why: str) -> None:
-        sender, corr = question
-        error = VibeAroundError(f"{connection.label} {why} and did not answer.", hint="Try again.", code="peer_gone")
-        self._switch.send(sender, Failed(error.to_wire()), sender=connection.label, corr=-corr)
