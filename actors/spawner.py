@@ -28,6 +28,7 @@ from agents_registry.loader import Registry
 from agents_registry.login_env import login_environment
 from transports.bus.access import make_secret
 from transports.bus.api import Bus, Delivery
+from transports.bus.vocabulary.bridges import StartBridge
 from transports.bus.vocabulary.children import (
     ChildExited,
     EndHost,
@@ -60,6 +61,10 @@ class _Host:
     agent_start: int = 0
 
 
+PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
+"""What a bridge gets of the user's environment besides what its definition names."""
+
+
 class Children:
     """The table of our processes; read from any thread, changed by the spawner."""
 
@@ -74,12 +79,13 @@ class Children:
         self._secrets: dict[tuple[str, str], str] = {}
         self._hosts: dict[str, _Host] = {}
         self._readers: dict[str, Child] = {}
-        self._own_environ = dict(environ)
+        """Readers and bridges: what ends with the supervisor."""
+        self.own_environ = dict(environ)
         self.read_login()
 
     def read_login(self) -> None:
         """What a terminal would have; hosts that start from now on get it."""
-        self.login = login_environment(self._own_environ)
+        self.login = login_environment(self.own_environ)
         self.environ = dict(self.login.variables)
         self._installed = installed_ids(self.registry.all(), self.environ, self.data_dir)
 
@@ -145,7 +151,7 @@ class Children:
 
     def drop_reader(self, name: str) -> Child | None:
         with self._lock:
-            self._secrets.pop(("reader", name), None)
+            self._secrets.pop((name.partition("/")[0], name), None)
             return self._readers.pop(name, None)
 
     # --- at the end ---
@@ -191,6 +197,8 @@ class SpawnerActor(ThreadActor):
                 self._host_exited(message)
             elif isinstance(message, StartReader):
                 self._reply(delivery, Ok(self._start_reader(message.name)))
+            elif isinstance(message, StartBridge):
+                self._reply(delivery, Ok(self._start_bridge(message.kind, message.name)))
             elif isinstance(message, StopChild):
                 self._stop_reader(message.name)
             elif isinstance(message, RefreshEnvironment):
@@ -315,22 +323,40 @@ class SpawnerActor(ThreadActor):
 
     def _start_reader(self, name: str) -> dict[str, Any]:
         c = self._children
+        words = ["actors.reader", "--name", name]
+        env = process_environment(c.environ) | {"VIBEAROUND_READER_ENV": json.dumps(c.environ)}
+        return self._start_child("reader", "reader", name, words, env, c.data_dir / "logs" / "reader.log")
+
+    def _start_bridge(self, kind: str, name: str) -> dict[str, Any]:
+        """With the variables that its definition refers to, and no others of the user's."""
+        from transports.im.definitions import find
+
+        c = self._children
+        options = find(c.data_dir, name).options.values()
+        wanted = {value.removeprefix("env:") for value in options if value.startswith("env:")} | PROXIES
+        mine = {n: v for source in (c.environ, c.own_environ) for n, v in source.items() if n in wanted or n.lower() in wanted}
+        words = ["transports.im.main", kind, name]
+        env = process_environment(c.environ) | mine
+        log = c.data_dir / "logs" / f"bridge-{name}.log"
+        return self._start_child("bridge", "bridges", f"bridge/{kind}:{name}", words, env, log)
+
+    def _start_child(self, kind: str, asker: str, name: str, words: list[str], env: dict[str, str], log: Path) -> dict[str, Any]:
+        c = self._children
         descriptor, digest = make_secret()
-        c.expect("reader", name, digest)
+        c.expect(kind, name, digest)
         argv = [
-            sys.executable, "-P", "-m", "actors.reader", "--run", str(c.socket_dir / "bus.sock"), "--name", name, "--data-dir", str(c.data_dir),
+            sys.executable, "-P", "-m", *words, "--run", str(c.socket_dir / "bus.sock"), "--data-dir", str(c.data_dir),
             "--secret-fd", str(descriptor),
         ]
-        env = process_environment(c.environ) | {"VIBEAROUND_READER_ENV": json.dumps(c.environ)}
         try:
-            child = spawn(argv, env=env, cwd=str(c.data_dir), pass_fds=(descriptor,), log=c.data_dir / "logs" / "reader.log", die_with_parent=True)
+            child = spawn(argv, env=env, cwd=str(c.data_dir), pass_fds=(descriptor,), log=log, die_with_parent=True)
         finally:
             os.close(descriptor)
         c.add_reader(name, child)
 
         def ended(reason: str) -> None:
             c.drop_reader(name)
-            self._bus.send("reader", ChildExited(name, reason))
+            self._bus.send(asker, ChildExited(name, reason))
 
         child.on_exit(ended)
         return {"pid": child.pid}

@@ -241,6 +241,7 @@ class Supervisor:
                     self.switch.send(f"route/{route}", HostState("", "wake"))
 
         self.switch.send("housekeeping", HostState("", "begin"))
+        self.switch.send("bridges", HostState("", "begin"))
         self.switch.register("supervisor/recovery", known)
         self.children.recover(self.data_dir / "state" / "journal.db")
         self.switch.send("history", Load("recovery"), sender="supervisor/recovery", corr=1)

@@ -407,3 +407,25 @@ def detach_or_close(c: sqlite3.Connection, route: str, at: float) -> list[Any]:
         return [thread, False]
     thread_close(c, thread, at)
     return [thread, True]
+
+
+# --- the people of bridges ---
+
+
+@operation
+def bridge_person(c: sqlite3.Connection, bridge: str, user: str, name: str, role: str, at: float) -> None:
+    c.execute(
+        "INSERT INTO bridge_people (bridge, user_id, user_name, role, approved_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET user_name = excluded.user_name, role = excluded.role, approved_at = excluded.approved_at",
+        (bridge, user, name, role, at),
+    )
+
+
+@operation
+def bridge_person_gone(c: sqlite3.Connection, bridge: str, user: str) -> None:
+    c.execute("DELETE FROM bridge_people WHERE bridge = ? AND user_id = ?", (bridge, user))
+
+
+@operation
+def bridge_forget(c: sqlite3.Connection, bridge: str) -> None:
+    c.execute("DELETE FROM bridge_people WHERE bridge = ?", (bridge,))

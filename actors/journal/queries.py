@@ -111,13 +111,18 @@ def thread(c: sqlite3.Connection, tid: str) -> dict[str, Any]:
     permissions = _rows(c.execute("SELECT * FROM permissions WHERE thread = ? AND state = 'open'", (tid,)))
     for permission in permissions:
         permission["body"] = json.loads(permission["body"])
+    # Decided, but perhaps not forwarded: a supervisor may have been killed between the commit and the word to the host.
+    decided = _rows(c.execute(
+        "SELECT p.request, p.option FROM permissions p JOIN turns t ON t.id = p.turn WHERE p.thread = ? AND p.state != 'open'"
+        " AND t.ended_at IS NULL", (tid,),
+    ))
     for turn in turns:
         turn["sender"] = json.loads(turn["sender"])
     data = {**dict(row), "env": json.loads(row["env"]), "away": json.loads(row["away"])}
     routes = [[r["route"], r["joined_seq"]] for r in c.execute("SELECT * FROM routes WHERE thread = ?", (tid,))]
     return {
         "thread": data, "sessions": sessions, "hosts": hosts, "turns": turns, "permissions": permissions,
-        "routes": routes,
+        "decided": [[d["request"], d["option"]] for d in decided], "routes": routes,
     }
 
 
@@ -242,3 +247,9 @@ def chat_session(c: sqlite3.Connection, channel: str, chat: str) -> dict[str, An
             if current is not None:
                 return {"session": current["id"], "agent": current["agent"], "thread": row["thread"]}
     return {"session": "", "agent": "", "thread": ""}
+
+
+@query
+def bridge_people(c: sqlite3.Connection) -> dict[str, Any]:
+    """{people: [{bridge, user_id, user_name, role}]}, in the order in which they came."""
+    return {"people": _rows(c.execute("SELECT bridge, user_id, user_name, role FROM bridge_people ORDER BY approved_at, rowid"))}

@@ -66,6 +66,11 @@ MIGRATIONS: tuple[str, ...] = (
         decided_at REAL);
     CREATE INDEX permission_open ON permissions (thread) WHERE state = 'open';
     """,
+    """
+    CREATE TABLE bridge_people (
+        bridge TEXT NOT NULL, user_id TEXT NOT NULL, user_name TEXT NOT NULL, role TEXT NOT NULL, approved_at REAL NOT NULL,
+        PRIMARY KEY (bridge, user_id));
+    """,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from actors.policy import allow
+from tests.daemon import Daemon, plain_env
 from tests.fakes.scripted_supervisor import ScriptedSupervisor
 from tests.waiting import until
 from transports.bus.access import Access
@@ -210,3 +212,108 @@ def test_the_bridge_ends_with_its_supervisor(bridge: Bridge) -> None:
     bridge.supervisor.stop()
     assert bridge.process is not None
     assert bridge.process.wait(10) == 0
+
+
+# --- with a real daemon ---
+
+
+class Chatting:
+    """A daemon with the toy as a bridge, and its socket."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = folder / "toy.sock"
+        env = {**plain_env(folder), "PYTHONPATH": str(install_toy(folder / "lib"))}
+        self.daemon = Daemon(folder / "va", env, agents__default="demo")
+
+    def add(self) -> str:
+        """The claim's code, as `va bridge add` shows it."""
+        out = self.daemon.va("bridge", "add", "toy", "--name", "t", "--set", f"socket={self.socket}").out
+        found = re.search(r"/start (\S+)", out)
+        assert found is not None, out
+        return found[1]
+
+    def row(self) -> dict[str, Any]:
+        rows = self.daemon.va("bridge", "list", "--json").json()
+        return dict(rows[0]) if rows else {}
+
+    def running(self) -> dict[str, Any]:
+        return until(lambda: row if (row := self.row()).get("state") == "running" else None, "the bridge runs", seconds=20.0)
+
+
+@pytest.fixture
+def chatting(tmp_path: Path) -> Iterator[Chatting]:
+    made = Chatting(tmp_path)
+    with made.daemon:
+        yield made
+
+
+def test_a_person_claims_a_bridge_and_talks_to_an_agent_through_a_real_daemon(chatting: Chatting) -> None:
+    code = chatting.add()
+    chatting.running()
+    ann = Person(chatting.socket, "ann")
+    ann.say("hello")
+    assert ann.hear("\n") == "not authorised / 未授权\n"
+    ann.say(f"/start {code}")
+    ann.hear("You are the owner now.")
+    assert [(u["id"], u["role"]) for u in chatting.row()["users"]] == [("ann", "owner")]
+    ann.say("say hello twice")
+    heard = ann.hear("✅")
+    assert "demo" in heard
+    ann.say("/status")
+    ann.hear("demo")
+    eve = Person(chatting.socket, "eve")
+    eve.say(f"/start {code}")
+    assert eve.hear("\n") == "not authorised / 未授权\n"
+    eve.close()
+    ann.close()
+
+
+def test_a_bridge_that_was_killed_comes_back_with_its_people(chatting: Chatting) -> None:
+    chatting.add()
+    chatting.daemon.va("bridge", "approve", "t", "ann", "--role", "owner", "--called", "Ann")
+    before = chatting.running()
+    os.kill(before["pid"], signal.SIGKILL)
+    until(lambda: row["state"] == "running" and row["pid"] not in (0, before["pid"]) if (row := chatting.row()) else False, "it is back", seconds=20.0)
+    chatting.daemon.kill()
+    chatting.daemon.start()
+    row = chatting.running()
+    assert row["users"] == [{"id": "ann", "name": "Ann", "role": "owner"}]
+    ann = Person(chatting.socket, "ann")
+    ann.say("say hello")
+    ann.hear("✅")
+    chatting.daemon.va("bridge", "revoke", "t", "ann")
+    ann.say("hello")
+    ann.hear("not authorised")
+    ann.close()
+
+
+def test_a_bridge_is_stopped_started_tested_and_removed(chatting: Chatting) -> None:
+    va = chatting.daemon.va
+    chatting.add()
+    chatting.running()
+    assert "toy" in va("bridge", "test", "t").out
+    va("bridge", "stop", "t")
+    until(lambda: chatting.row()["pid"] == 0, "it has ended")
+    assert chatting.row()["state"] == "stopped"
+    va("bridge", "start", "t")
+    first = chatting.running()
+    va("bridge", "restart", "t")
+    until(lambda: row["state"] == "running" and row["pid"] != first["pid"] if (row := chatting.row()) else False, "a new one runs", seconds=20.0)
+    assert "/start" in va("bridge", "claim", "t").out
+    va("bridge", "logs", "t")
+    va("bridge", "remove", "t")
+    assert va("bridge", "list", "--json").json() == []
+    assert va("bridge", "test", "t", check=False).code == 4
+
+
+def test_a_bridge_that_cannot_work_says_why_and_is_not_added(chatting: Chatting) -> None:
+    va = chatting.daemon.va
+    assert va("bridge", "add", "nonsense", check=False).code == 4
+    assert va("bridge", "add", "toy", "--set", "colour=red", check=False).code == 2
+    assert va("bridge", "add", "toy", check=False).code == 2
+    assert va("bridge", "add", "toy", "--name", "Bad Name", "--set", "socket=x", check=False).code == 2
+    assert not (chatting.daemon.data / "bridges.toml").exists()
+    (chatting.daemon.data / "bridges.toml").write_text("damaged = [")
+    done = va("bridge", "add", "toy", "--set", "socket=x", check=False)
+    assert done.code == 2 and "bridges.toml" in done.err
+    assert (chatting.daemon.data / "bridges.toml").read_text() == "damaged = ["

@@ -58,6 +58,32 @@ def find(data_dir: Path, name: str) -> Definition:
     return found
 
 
+def change(data_dir: Path, name: str, definition: Definition | None) -> None:
+    """Write one definition, or take it out (None). The rest of the file stays as it is, comments too. A file that cannot be
+    understood is left alone (UsageError)."""
+    import fcntl
+
+    import tomlkit
+
+    from transports.paths import atomic_write, ensure_data_dir
+
+    path = ensure_data_dir(data_dir) / FILE
+    with open(os.open(data_dir / f".{FILE}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        read(data_dir)
+        document = tomlkit.parse(path.read_text("utf-8")) if path.exists() else tomlkit.document()
+        if definition is None:
+            document.pop(name, None)
+        else:
+            table, options = tomlkit.table(), tomlkit.table()
+            table.add("kind", definition.kind)
+            for key, value in definition.options.items():
+                options.add(key, value)
+            table.add("options", options)
+            document[name] = table
+        atomic_write(path, tomlkit.dumps(document).encode("utf-8"))
+
+
 def dereference(value: str, environ: Mapping[str, str] | None = None) -> str:
     """The secret that a reference names, without blanks around it. Errors name the reference, never the secret."""
     kind, sign, name = value.partition(":")

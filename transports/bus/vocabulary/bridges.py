@@ -48,3 +48,58 @@ class BridgePeople:
 
     users: list[Any] = field(default_factory=list)
     claim_open: bool = False
+
+
+@message("add_bridge")
+class AddBridge:
+    """An owner's command line: the definition is in bridges.toml; start it, and open the claim of its owner.
+    Answered with Ok {code, expires_in_s}."""
+
+    name: str
+    kind: str
+
+
+@message("list_bridges")
+class ListBridges:
+    """Answered with Ok {bridges: [{name, kind, state, since, error, pid, users}]}."""
+
+
+@message("control_bridge")
+class ControlBridge:
+    """`action`: start, stop, restart, or claim (a new code for an owner). Answered with Ok {state, code, expires_in_s}."""
+
+    name: str
+    action: str
+
+
+@message("remove_bridge")
+class RemoveBridge:
+    """Its definition is gone: stop it and forget its people. Answered with Ok."""
+
+    name: str
+
+
+@message("approve_user")
+class ApproveUser:
+    """Put a person on the list, or change his role: owner, member, viewer. Answered with Ok."""
+
+    name: str
+    user_id: str
+    role: str = "member"
+    user_name: str = ""
+
+
+@message("revoke_user")
+class RevokeUser:
+    """Take a person off the list. Answered with Ok, or Failed when he is not on it."""
+
+    name: str
+    user_id: str
+
+
+@message("start_bridge")
+class StartBridge:
+    """Desk -> spawner: start the process of a bridge. Answered with Ok {pid} or Failed."""
+
+    name: str
+    kind: str
