@@ -37,6 +37,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("pickup", "transports.cli.pickup:pickup", "Go on in this terminal with what was handed over."),
             ("chat", "transports.cli.chat:chat", "Use this terminal as a chat."),
             ("launch", "transports.cli.launch:launch", "Start an agent in this terminal."),
+            ("bridge", "transports.cli.bridge:bridge", "Reach your agents from a phone chat."),
             ("threads", "transports.cli.threads:threads", "List conversations, or show one."),
             ("sessions", "transports.cli.sessions:sessions", "List the agents' own sessions."),
             ("workspace", "transports.cli.workspace:workspace", "Manage the directories that agents work in."),
