@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from actors.permissions import Permission
-from actors.turns import ended, surface_event
+from actors.turns import ended, surface_event, who
 from agents_registry.errors import AgentError, VibeAroundError, from_wire
 from transports.bus.vocabulary.conversation import Failed
 from transports.bus.vocabulary.hosting import HostAck, HostDelta, HostEvent
@@ -165,7 +165,7 @@ class HostEvents:
     def _on_permission(self, event: HostEvent, body: dict[str, Any]) -> None:
         thread = self._thread
         turn = thread.turn
-        person = str(turn.sender.get("id", "")) if turn else ""
+        person = who(turn.sender) if turn else ""
         permission = Permission(
             thread.new_id("pm"), str(body["id"]), event.turn, person, turn.route if turn else "", body
         )

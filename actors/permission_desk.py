@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from actors.permissions import Permission
+from actors.turns import who
 from transports.bus.api import Delivery
 from transports.bus.vocabulary.conversation import Failed, Ok
 from transports.bus.vocabulary.hosting import HostAnswer
@@ -19,6 +20,27 @@ class PermissionDesk:
 
     def __init__(self, thread: ThreadSupervisor) -> None:
         self._t = thread
+        self._to_tell: list[list[str]] = []
+
+    def recall(self, rows: list[dict[str, Any]], decided: list[list[str]]) -> None:
+        """What an earlier supervisor left: the open ones with the time they still have, and decisions that may not have
+        reached the host."""
+        t = self._t
+        turn = t.turn
+        for row in rows:
+            permission = Permission(
+                row["id"], row["request"], row["turn"], who(turn.sender) if turn else "", turn.route if turn else "", row["body"]
+            )
+            t.permissions.add(permission)
+            left = float(row["asked_at"]) + t.settings.permissions.expire_s - t.now()
+            t.set_timer(f"expire:{permission.id}", max(0.0, left))
+        self._to_tell = decided
+
+    def tell_again(self) -> None:
+        """To the adopted host, which ignores what it has applied already."""
+        decided, self._to_tell = self._to_tell, []
+        for request, option in decided:
+            self._t.tell(self._t.host.address, HostAnswer(request, option))
 
     def answer(self, delivery: Delivery, request: ThreadAnswer) -> None:
         permission, option = self._t.permissions.choose(request.id, request.option, request.sender)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from actors.turns import who
 from agents_registry.errors import NotFoundError, RefusedError, UsageError
 
 LASTING = ("allow_always", "reject_always")
@@ -13,7 +14,7 @@ LASTING = ("allow_always", "reject_always")
 
 @dataclass(slots=True)
 class Permission:
-    """`id` is ours and short; `request` is the host's. `person` is whose turn it is, by id."""
+    """`id` is ours and short; `request` is the host's. `person` is whose turn it is, as `turns.who` says."""
 
     id: str
     request: str
@@ -66,7 +67,7 @@ class Permissions:
                 raise RefusedError(f"This was decided already: {outcome}.", code="late")
             raise NotFoundError(f"There is no open permission {pid}.", hint="It may have been cancelled with its turn.")
         owner = sender.get("role", "owner") == "owner"
-        if not owner and sender.get("id") != permission.person:
+        if not owner and who(sender) != permission.person:
             raise RefusedError("Only the person whose turn it is, or an owner, may answer this.", code="foreign")
         if option == "":
             return permission, None

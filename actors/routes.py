@@ -179,7 +179,8 @@ class RouteActor(Mailbox):
         if peer is None:
             return dict(claimed)
         role = str(claimed.get("role", "")) if peer.role == "bridge" else peer.role
-        return {"id": claimed.get("id") or f"uid:{peer.uid}", "name": claimed.get("name") or "", "role": role}
+        known = {"id": claimed.get("id") or f"uid:{peer.uid}", "name": claimed.get("name") or "", "role": role}
+        return {**known, "via": peer.name.removeprefix("bridge/")} if peer.role == "bridge" else known
 
     # --- what people write ---
 
@@ -394,9 +395,24 @@ class RouteActor(Mailbox):
             if ask is not None:
                 self._choice_done(ask, option, by)
             return
-        thread = self._permissions.get(request.id) or self.thread
-        if not thread:
-            raise NotFoundError(f"There is nothing open with the id {request.id}.", hint="See /status.")
+        if request.id in self._permissions:
+            self._decide(delivery, request, sender, self._permissions[request.id])
+        else:
+            # From before a restart, or of a conversation that this chat is not on any more.
+            self.ask("history", Load("audit", [request.id]), lambda answer: self._press(delivery, request, sender, answer))
+
+    def _press(self, delivery: Delivery, request: Answer, sender: dict[str, Any], answer: Any) -> None:
+        row = answer.data["permission"] if isinstance(answer, Ok) else None
+        if row is None:
+            unknown = NotFoundError(f"There is nothing open with the id {request.id}.", hint="See /status.")
+            self.fail(delivery, unknown)
+        elif row["state"] == "open":
+            self._decide(delivery, request, sender, row["thread"])
+        else:
+            by = f" by {row['by']}" if row["by"] else ""
+            self.fail(delivery, RefusedError(f"This was settled already: {row['state']}{by}.", code="late"))
+
+    def _decide(self, delivery: Delivery, request: Answer, sender: dict[str, Any], thread: str) -> None:
         forward = ThreadAnswer(request.id, request.option, self.route, sender)
         self.ask(f"thread/{thread}", forward, lambda answer: self.reply(delivery, answer), limit_s=30.0)
 

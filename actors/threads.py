@@ -16,12 +16,12 @@ from actors.host_events import HostEvents
 from actors.host_link import INSTANCE, HostLink
 from actors.mailbox import Clock, Continue, Mailbox
 from actors.permission_desk import PermissionDesk
-from actors.permissions import Permission, Permissions
+from actors.permissions import Permissions
 from actors.resume import Resume
 from actors.tail_check import TIMER as TAIL
 from actors.tail_check import TailCheck
 from actors.thread_bindings import ThreadBindings
-from actors.turns import Turn, TurnQueue, error_event
+from actors.turns import Turn, TurnQueue, error_event, who
 from agents_registry.errors import AgentError, BusyError, NotFoundError, RefusedError, UsageError, VibeAroundError
 from transports.bus.api import Bus, Delivery
 from transports.bus.vocabulary.children import HostExited, HostState, SpawnHost
@@ -114,10 +114,7 @@ class ThreadSupervisor(Mailbox):
             self.turn = Turn(
                 turn["id"], turn["key"], turn["route"], turn["prompt"], turn["sender"], started=True, sent=True
             )
-        for row in data["permissions"]:
-            person = str(self.turn.sender.get("id", "")) if self.turn else ""
-            route = self.turn.route if self.turn else ""
-            self.permissions.add(Permission(row["id"], row["request"], row["turn"], person, route, row["body"]))
+        self.desk.recall(data["permissions"], data["decided"])
         self.host.recall(next((h for h in data["hosts"] if h["instance"] == INSTANCE), None))
         if self.turn is not None and self.host.state == "dead":
             self._interrupted("the agent was not running when the supervisor came back")
@@ -315,7 +312,7 @@ class ThreadSupervisor(Mailbox):
             self.answer_unrun(waiting, {"event": "done", "stop_reason": "cancelled"})
         turn, cancelled = self.turn, 0
         owner = request.sender.get("role", "owner") == "owner"
-        mine = turn is not None and (turn.route == request.route or owner or turn.sender.get("id") == request.sender.get("id"))
+        mine = turn is not None and (turn.route == request.route or owner or who(turn.sender) == who(request.sender))
         if turn is not None and mine and not turn.cancelling:
             cancelled = 1
             turn.cancelling = True
@@ -395,6 +392,7 @@ class ThreadSupervisor(Mailbox):
         if turn is not None and turn.started and turn.id not in hello.turns and hello.session:
             turn.sent = False
             self._send(turn)
+        self.desk.tell_again()
         if turn is None:
             self.pump()
 

@@ -38,6 +38,11 @@ class Turn:
         return {"event": "asked", "key": self.key, "route": self.route, "by": self.person, "text": self.text}
 
 
+def who(sender: dict[str, Any]) -> str:
+    """Whose turn it is: two bridges may have people of the same id, and those are not the same person."""
+    return f"{sender.get('via') or ''}/{sender.get('id') or ''}"
+
+
 class TurnQueue:
     """Waiting prompts in order of arrival; the bound is per thread."""
 

@@ -8,5 +8,12 @@ REQUIREMENTS: dict[str, str] = {
     "M1.join": "a live thread of Codex is joined where its daemon is tested and the extra is there",
     "M3.agents-refused": "an agent's attempt at what only people may do is refused, shown to the people and logged, a loop of it once",
     "M3.double-fork": "that holds also for a process that left the agent by a double fork, without marks in its environment",
+    "M2.answer-follows": "answer and questions of a turn reach the chat that asked, also after it moved on",
+    "M3.survives-restart": "an open permission outlives its supervisor with the host alive, and is applied once by whoever comes next",
+    "M3.expires": "a permission expires at its time, whatever restarts meanwhile",
+    "M3.late-foreign": "a late press, a foreign one and one with an unknown id are each answered and change nothing",
+    "M3.three-in-one-turn": "several permissions of one turn are separate questions, each answered once",
+    "M3.cancelled-with-turn": "a permission ends with its turn, and says so to a later press",
+    "M3.follows-who-asked": "the permissions of a turn reach the chat that asked, also after it moved on",
     "M3.settings-from-an-agent": "settings are refused to an agent's command by the command line itself, with and without a supervisor",
 }
