@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +154,23 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     with pytest.raises(VibeAroundError, match="cannot be opened"):
         open_database(path)
     assert path.read_bytes().startswith(b"not a database")
+
+
+def test_a_pipe_or_a_directory_in_place_of_the_database_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+    (tmp_path / "directory.db").mkdir()
+    for name in ("pipe.db", "directory.db"):
+        with pytest.raises(VibeAroundError, match="not a regular file") as raised:
+            open_database(tmp_path / name)
+        assert "Move the file away" in raised.value.hint
+
+
+def test_a_database_that_is_only_out_of_reach_is_not_told_to_be_moved_away() -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("no /proc: a directory that nobody may write, root included")
+    with pytest.raises(VibeAroundError, match="cannot be opened") as raised:
+        open_database(Path("/proc/self/journal.db"))
+    assert "Move" not in raised.value.hint and "disk" in raised.value.hint
 
 
 def test_the_database_is_for_its_owner_only(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,12 @@ class TestUserFile:
         (tmp_path / "agents.toml").write_bytes(b"\xff\xfe")
         with pytest.raises(UsageError, match="cannot be read"):
             load_registry(tmp_path)
+
+
+def test_a_pipe_in_place_of_the_users_file_is_named_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "agents.toml")
+    with pytest.raises(UsageError, match="it is a pipe, not a file"):
+        load_registry(tmp_path)
 
 
 def test_a_place_is_the_first_candidate_whose_variables_are_set() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -105,6 +106,12 @@ def test_a_wrong_variable_is_named(tmp_path: Path, variable: str, text: str, wor
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     settings.path_of(tmp_path).write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="not UTF-8"):
+        settings.load(tmp_path, {})
+
+
+def test_a_pipe_in_place_of_the_file_is_named_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "settings.toml")
+    with pytest.raises(UsageError, match="it is a pipe, not a file"):
         settings.load(tmp_path, {})
 
 
