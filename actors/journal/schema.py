@@ -80,9 +80,12 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     Raises VibeAroundError when the file is of a newer version, or is no database; it is left as it is.
     """
     if not read_only:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not path.exists():
-            path.touch(mode=0o600)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not path.exists():
+                path.touch(mode=0o600)
+        except OSError as error:
+            raise _unreadable(path, error.strerror, _NO_ACCESS) from error
     # SQLite waits for ever in the open() of a pipe.
     if path.exists() and not path.is_file():
         raise _unreadable(path, "it is not a regular file", _DAMAGED)
