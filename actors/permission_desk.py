@@ -20,7 +20,8 @@ class PermissionDesk:
 
     def __init__(self, thread: ThreadSupervisor) -> None:
         self._t = thread
-        self._to_tell: list[list[str]] = []
+        self._told: dict[str, str] = {}
+        """Request -> option of what was decided in the running turn."""
 
     def recall(self, rows: list[dict[str, Any]], decided: list[list[str]]) -> None:
         """What an earlier supervisor left: the open ones with the time they still have, and decisions that may not have
@@ -34,13 +35,20 @@ class PermissionDesk:
             t.permissions.add(permission)
             left = float(row["asked_at"]) + t.settings.permissions.expire_s - t.now()
             t.set_timer(f"expire:{permission.id}", max(0.0, left))
-        self._to_tell = decided
+        self._told = dict(decided)
+
+    def _forward(self, request: str, option: str) -> None:
+        self._told[request] = option
+        self._t.tell(self._t.host.address, HostAnswer(request, option))
 
     def tell_again(self) -> None:
-        """To the adopted host, which ignores what it has applied already."""
-        decided, self._to_tell = self._to_tell, []
-        for request, option in decided:
+        """A host that has just said hello may not have been there when it was told; it ignores what it has applied."""
+        for request, option in self._told.items():
             self._t.tell(self._t.host.address, HostAnswer(request, option))
+
+    def forget(self) -> None:
+        """The turn is over."""
+        self._told.clear()
 
     def answer(self, delivery: Delivery, request: ThreadAnswer) -> None:
         permission, option = self._t.permissions.choose(request.id, request.option, request.sender)
@@ -50,18 +58,17 @@ class PermissionDesk:
         state = "decided" if option else "cancelled"
         self._t.permissions.decide(permission.id, f"{outcome}, by {by} in {request.route}")
         self._t.cancel_timer(f"expire:{permission.id}")
-        forward = HostAnswer(permission.request, oid)
         allows = option is not None and str(option.get("kind", "")).startswith("allow")
         if not allows:
-            self._t.tell(self._t.host.address, forward)
+            self._forward(permission.request, oid)
 
         def durable(answer: Any) -> None:
             if isinstance(answer, Failed):
-                self._t.tell(self._t.host.address, HostAnswer(permission.request, ""))
+                self._forward(permission.request, "")
                 self._t.reply(delivery, answer)
                 return
             if allows:
-                self._t.tell(self._t.host.address, forward)
+                self._forward(permission.request, oid)
             self._t.reply(delivery, Ok({"decided": outcome, "option": oid}))
 
         ops = [["permission_decide", permission.id, state, oid, by, self._t.now()]]
@@ -80,7 +87,7 @@ class PermissionDesk:
     def _settle(self, permission: Permission, state: str, why: str) -> None:
         self._t.permissions.decide(permission.id, why)
         self._t.cancel_timer(f"expire:{permission.id}")
-        self._t.tell(self._t.host.address, HostAnswer(permission.request, ""))
+        self._forward(permission.request, "")
         event = {"event": "permission_done", "id": permission.id, "outcome": state, "option": "", "by": "", "why": why}
         ops = [["permission_decide", permission.id, state, "", "", self._t.now()]]
         self._t.record(ops, None, events=[(self._t.turn, "permission_done", event)])

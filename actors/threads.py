@@ -260,6 +260,7 @@ class ThreadSupervisor(Mailbox):
     def turn_ended(self) -> None:
         """After the end of the running turn is durable."""
         turn, self.turn = self.turn, None
+        self.desk.forget()
         self.cancel_timer(CANCEL)
         if turn is not None:
             self.tell(f"route/{turn.route}", TurnOver(turn.key, {}))
@@ -393,6 +394,8 @@ class ThreadSupervisor(Mailbox):
             turn.sent = False
             self._send(turn)
         self.desk.tell_again()
+        if turn is not None and turn.sent and turn.cancelling:
+            self.tell(self.host.address, HostCancel(turn.id))
         if turn is None:
             self.pump()
 

@@ -13,7 +13,7 @@ from tests.unit.world import World, words
 from transports.bus.api import Peer
 from transports.bus.vocabulary.conversation import Failed, Ok
 from transports.bus.vocabulary.handover import NewThread
-from transports.bus.vocabulary.surface import Answer, Submit
+from transports.bus.vocabulary.surface import Answer, StopTurn, Submit
 
 
 @pytest.fixture
@@ -82,6 +82,35 @@ def test_a_yes_that_was_written_but_not_forwarded_is_told_to_the_host_by_the_nex
     world.loop.record(["permission_decide", permission["id"], "decided", "yes", "ann", 5.0])
     reclaimed(world)
     assert [(a.request, a.option) for a in world.host.answers] == [("rq1", "yes")]
+
+
+@pytest.mark.requires("M3.survives-restart")
+@pytest.mark.parametrize("option", ["yes", "no"])
+def test_an_answer_given_before_the_host_is_back_reaches_it_with_its_hello(world: World, option: str) -> None:
+    heard = world.listen("a")
+    world.write("a", "do it")
+    world.host.ask()
+    (permission,) = asked(heard)
+    world.alive_after_restart = True
+    world.restart()
+    world.loop.switch.unregister(world.host.address)
+    assert isinstance(press(world, permission, option), Ok)
+    assert world.host.answers == []
+    world.loop.add(world.host.address, world.host.receive)
+    world.host.say_hello(turn=world.host.prompts[-1].turn)
+    assert [(a.request, a.option) for a in world.host.answers] == [("rq1", option)]
+
+
+@pytest.mark.requires("M2.stop-counts")
+def test_a_stop_given_before_the_host_is_back_reaches_it_with_its_hello(world: World) -> None:
+    world.write("a", "long")
+    world.alive_after_restart = True
+    world.restart()
+    world.loop.switch.unregister(world.host.address)
+    assert world.loop.ask("route/cli:local:a", StopTurn()).data == {"cancelled": 1, "dropped": 0}
+    world.loop.add(world.host.address, world.host.receive)
+    world.host.say_hello(turn=world.host.prompts[-1].turn)
+    assert world.host.cancelled == [world.host.prompts[-1].turn]
 
 
 @pytest.mark.requires("M3.late-foreign")
