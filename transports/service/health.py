@@ -42,6 +42,7 @@ def examine(data_dir: Path, environ: Mapping[str, str]) -> Iterator[Check]:
         ("data directory", lambda: _data_dir(data_dir)),
         ("disk", lambda: _disk(data_dir)),
         ("settings", lambda: _settings(data_dir, environ)),
+        ("journal", lambda: _journal(data_dir)),
         ("sockets", lambda: _sockets(data_dir, environ)),
         ("supervisor", lambda: _supervisor(data_dir)),
         ("service", lambda: _service(data_dir, environ)),
@@ -109,6 +110,31 @@ def _settings(data_dir: Path, environ: Mapping[str, str]) -> Iterator[Check]:
     described = settings.describe(data_dir, environ)
     changed = [f"{one.setting.key} ({one.source})" for one in described if one.source != "default"]
     yield Check("settings", "ok", f"changed: {', '.join(changed)}" if changed else "all defaults")
+
+
+def _journal(data_dir: Path) -> Iterator[Check]:
+    path = data_dir / "state" / "journal.db"
+    if not path.exists():
+        yield Check("journal", "ok", "none yet; the first `va up` makes it")
+        return
+    away = f"Move {path} away to start with an empty journal; the agents' own sessions are not touched by that."
+    if not path.is_file():  # SQLite would wait for ever in the open() of a pipe
+        yield Check("journal", "fail", f"{path} is not a regular file", away)
+        return
+    import sqlite3
+    from contextlib import closing
+    from urllib.parse import quote
+
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=_ANSWER_S)) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        yield Check("journal", "fail", f"{path} cannot be opened: {error}", "Check its mode, its directory and the disk.")
+    except sqlite3.DatabaseError as error:
+        yield Check("journal", "fail", f"{path} is damaged: {error}", away)
+    else:
+        yield Check("journal", "ok", f"{path.stat().st_size / 1e6:.1f} MB, schema {version}")
 
 
 def _sockets(data_dir: Path, environ: Mapping[str, str]) -> Iterator[Check]:
