@@ -23,6 +23,7 @@ from actors.bridges import Bridges
 from actors.catalog import Catalog
 from actors.clock import SystemClock
 from actors.handover import ALPHABET, HandoverStore
+from actors.heartbeat import Heartbeat
 from actors.hosts import Hosts
 from actors.housekeeping import Housekeeping
 from actors.journal.actor import HistoryActor, JournalActor
@@ -81,6 +82,7 @@ class Supervisor:
         """Routes by the connection that hears them; touched on the io thread only."""
         self._undo: list[tuple[str, Callable[[], None]]] = []
         self._log: Any = None
+        self._pool_answers: Callable[[], None] = lambda: None
 
     # --- layers ---
 
@@ -270,9 +272,20 @@ class Supervisor:
         self._told.set()
 
     def wait(self) -> None:
-        """Until told to stop; keeps the service manager's watchdog quiet meanwhile."""
+        """Until told to stop; keeps the service manager's watchdog quiet meanwhile, while everything that serves answers."""
+        self._run("beat", lambda _: self._pool_answers())
+        heart = Heartbeat({"the bus": self.endpoint.call, "the actors": self._ask_pool})
+        heart.beat()
         while not self._told.wait(self._notifier.watchdog_s or 3600.0):
-            self._notifier.alive()
+            silent = heart.beat()
+            if silent:
+                self._log.error("no sign of life", parts=", ".join(silent))
+            else:
+                self._notifier.alive()
+
+    def _ask_pool(self, answered: Callable[[], None]) -> None:
+        self._pool_answers = answered
+        self.switch.send("beat", HostState("", "beat"))
 
     def stop(self) -> None:
         """Hosts first, each seen dead; then the layers in reverse. Bounded."""

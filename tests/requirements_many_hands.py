@@ -10,6 +10,7 @@ REQUIREMENTS: dict[str, str] = {
     "M3.double-fork": "that holds also for a process that left the agent by a double fork, without marks in its environment",
     "M2.answer-follows": "answer and questions of a turn reach the chat that asked, also after it moved on",
     "M2.stop-counts": "a stop says how many turns it cancelled and how many waiting messages it dropped, and reaches a host that comes back",
+    "M4.watchdog": "a hung io thread or pool ends the sign of life to the service manager",
     "M3.survives-restart": "an open permission outlives its supervisor with the host alive, and is applied once by whoever comes next",
     "M3.expires": "a permission expires at its time, whatever restarts meanwhile",
     "M3.late-foreign": "a late press, a foreign one and one with an unknown id are each answered and change nothing",
