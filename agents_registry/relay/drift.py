@@ -76,18 +76,18 @@ def _mark(path: str) -> str:
         return "missing"
     except (OSError, ValueError) as error:
         return f"unread: no, {getattr(error, 'strerror', None) or error}"
-    with open(descriptor, "rb") as file:
-        try:
-            about = os.fstat(file.fileno())
-            if stat.S_ISDIR(about.st_mode):
-                return "unread: no, a directory"
-            if not stat.S_ISREG(about.st_mode):
-                return "unread: no, not a regular file"
-            if about.st_size > MAX_BYTES:
-                return f"unread: too large ({about.st_size} bytes, {about.st_mtime_ns})"
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            return f"unread: no, {'a directory' if stat.S_ISDIR(about.st_mode) else 'not a regular file'}"
+        if about.st_size > MAX_BYTES:
+            return f"unread: too large ({about.st_size} bytes, {about.st_mtime_ns})"
+        with open(descriptor, "rb", closefd=False) as file:
             return hashlib.sha256(file.read(MAX_BYTES)).hexdigest()
-        except OSError as error:
-            return f"unread: no, {error.strerror or error}"
+    except OSError as error:
+        return f"unread: no, {error.strerror or error}"
+    finally:
+        os.close(descriptor)
 
 
 def absolute(path: str, cwd: str) -> str:

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 unexpected, 2 usage, 3 supervisor not running, 4 not found
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("pickup", "transports.cli.pickup:pickup", "Go on in this terminal with what was handed over."),
             ("chat", "transports.cli.chat:chat", "Use this terminal as a chat."),
             ("launch", "transports.cli.launch:launch", "Start an agent in this terminal."),
+            ("relay", "transports.cli.relay:relay", "Go on with a conversation in another agent."),
             ("bridge", "transports.cli.bridge:bridge", "Reach your agents from a phone chat."),
             ("threads", "transports.cli.threads:threads", "List conversations, or show one."),
             ("sessions", "transports.cli.sessions:sessions", "List the agents' own sessions."),
@@ -161,6 +163,9 @@ def run(argv: list[str]) -> int:
         return 130
 
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+
+
 def _invoke(argv: list[str]) -> int:
     try:
         with cli.make_context(PROGRAM, argv) as ctx:
@@ -176,6 +181,13 @@ def _invoke(argv: list[str]) -> int:
         return error.exit_code
     except (VibeAroundError, BrokenPipeError):
         raise
+    except OSError as error:
+        if error.errno in _NO_ROOM and error.filename is None:
+            raise VibeAroundError(
+                f"The output could not be written: {error.strerror}.", hint="Free some space where it goes, or send it elsewhere.",
+                code="output",
+            ) from error
+        return _unexpected(error)
     except Exception as error:  # noqa: BLE001 - the outermost frame: whatever it is, the user gets one line and a place to look
         return _unexpected(error)
 
