@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -100,6 +101,43 @@ def test_the_doctor_finds_a_fresh_machine_in_order_and_says_how_to_start(data_di
     assert answered.exit_code == 0
     assert found["supervisor"]["fix"] == "Run `va up`."
     assert not data_dir.exists()
+
+
+@pytest.mark.requires("H7.doctor")
+def test_the_doctor_names_a_damaged_journal_and_a_pipe_in_its_place_and_finds_a_sound_one_well(data_dir: Path) -> None:
+    state = data_dir / "state"
+    state.mkdir(mode=0o700, parents=True)
+    journal = state / "journal.db"
+
+    def found() -> tuple[str, str]:
+        (check,) = [one for one in json.loads(va(doctor, "--json").stdout)["checks"] if one["name"] == "journal"]
+        return check["state"], check["fix"]
+
+    with sqlite3.connect(journal) as made:
+        made.execute("CREATE TABLE t (x)")
+    made.close()
+    journal.chmod(0o600)
+    assert found()[0] == "ok"
+    journal.write_bytes(b"somebody's notes" * 100)
+    assert found()[0] == "fail" and str(journal) in found()[1]
+    journal.unlink()
+    os.mkfifo(journal, 0o600)
+    assert found()[0] == "fail"
+
+
+@pytest.mark.requires("H7.exit-codes")
+def test_output_that_has_no_room_is_told_in_a_line_and_leaves_no_crash_report(data_dir: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full: a file that never has room")
+    data_dir.mkdir(mode=0o700)
+    program = "import sys; from transports.cli.main import main; sys.exit(main())"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "settings", "list"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+            cwd=Path(__file__).resolve().parents[2],
+        )
+    assert done.returncode == 1 and "could not be written: No space left" in done.stderr and "unexpected" not in done.stderr
+    assert not (data_dir / "logs").exists()
 
 
 @pytest.mark.requires("H7.doctor")
