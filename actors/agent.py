@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.host_files import HostFiles
+from actors.host_foreign import ForeignTurns
 from actors.host_handshake import Ready
 from actors.host_lease import Lease
 from actors.host_permissions import OpenPermissions
@@ -71,6 +72,7 @@ class HostCore:
         self._assembler, self.outbox = self._voice.assembler, self._voice.outbox
         self._permissions = OpenPermissions(agent, self._voice, new_id, clock)
         self._lease = Lease(spec.limits, clock)
+        self.foreign = ForeignTurns(self._voice, clock)
         self._turns = HostTurns(
             spec, agent, self._voice, self._permissions, self._lease, clock=clock, session=self._runs_in
         )
@@ -110,7 +112,7 @@ class HostCore:
         """Clock time by which `tick` must be called again."""
         now = self._clock()
         cancel_by = self._turns.cancel_by if self._phase == "open" else None
-        times = [t for t in (self._assembler.flush_due, cancel_by, self._end_by) if t is not None]
+        times = [t for t in (self._assembler.flush_due, cancel_by, self._end_by, self.foreign.due) if t is not None]
         return max(now, min([now + 1.0, *times]))
 
     def tick(self) -> None:
@@ -120,6 +122,8 @@ class HostCore:
         if due is not None and now >= due:
             self._assembler.flush()
         self.outbox.check()
+        if self.foreign.tick():
+            self._turns.next()
         if self._hello_at is not None and now >= self._hello_at:
             self._hello()
         cancel_by = self._turns.cancel_by
@@ -242,6 +246,7 @@ class HostCore:
             "agent_version": ready.info.version,
             "model": ready.opened.model,
             "commands": commands,
+            "joined": self.spec.joined,
         }
         self._voice.event(
             "ready",
@@ -290,7 +295,8 @@ class HostCore:
 
     def _runs_in(self) -> str:
         """The session where a turn can run now, "" = it must wait."""
-        return self.session if self._phase == "open" and not self._dead and self._reloading is None else ""
+        free = not self._dead and self._reloading is None and not self.foreign.running
+        return self.session if self._phase == "open" and free else ""
 
     def _prompt(self, turn: str, blocks: list[Any], reply: Reply) -> None:
         try:

@@ -17,7 +17,10 @@ from actors.host_start import NotStarted, Started, become_subreaper, read, start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.agent import HostCore
+    from actors.host_join import JoinFeed
     from actors.host_process import AgentProcess
     from actors.host_spec import HostSpec
     from agents_registry.errors import VibeAroundError
@@ -93,6 +96,7 @@ def serve(spec: HostSpec, process: AgentProcess | None, failure: VibeAroundError
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.post(core.end))
     agent.attach(core)
+    feed = _joined(spec, lambda what, text: loop.post(core.foreign.heard, what, text)) if spec.joined else None
     link.start(core)
     code = 0
     try:
@@ -104,10 +108,23 @@ def serve(spec: HostSpec, process: AgentProcess | None, failure: VibeAroundError
         code = 1
         if process is not None:
             process.stop(spec.limits.stop_s, end_detached=spec.end_detached)
+    if feed is not None:
+        feed.close()
     if core.must_spool:
         _spool(spec, core)
     link.close()
     return code
+
+
+def _joined(spec: HostSpec, heard: Callable[[str, str], None]) -> JoinFeed | None:
+    """Without the pipe the terminal's own text is not shown; the thread itself works."""
+    from actors.host_join import JoinFeed
+
+    try:
+        return JoinFeed(spec.env, heard)
+    except (OSError, KeyError) as error:
+        sys.stderr.write(f"host {spec.thread}: what the terminal does cannot be heard: {error}\n")
+        return None
 
 
 def _spool(spec: HostSpec, core: HostCore) -> None:

@@ -122,7 +122,7 @@ class HostEvents:
             ops.append(["thread_start", thread.thread_id, "resume"])
         thread.row["start"] = "resume"
         thread.session = session
-        thread.info = {k: body.get(k) for k in ("modes", "mode", "model", "commands", "agent_name", "agent_version")}
+        thread.info = {k: body.get(k) for k in ("modes", "mode", "model", "commands", "agent_name", "agent_version", "joined")}
         shown = thread.session_event("new" if started == "new" else "resumed")
         if started == "forked":
             shown["forked_from"] = body.get("forked_from") or before
@@ -161,6 +161,18 @@ class HostEvents:
         current = [thread.thread_id, thread.row["agent"], thread.store_root, thread.session, before, thread.now()]
         shown = {"event": "notice", "text": f"The session's id is now {thread.session} (was {before})."}
         self._store(event, [["session_current", *current]], shown)
+
+    def _on_foreign(self, event: HostEvent, body: dict[str, Any]) -> None:
+        """The terminal that this host has joined is at work, has said something, or has left."""
+        thread, what = self._thread, str(body.get("what", ""))
+        thread.tail.joined_terminal(what)
+        shown: dict[str, Any] | None = None
+        if what == "said":
+            shown = {"event": "notice", "text": f"terminal: {body.get('text', '')}", "what": "terminal"}
+        elif what == "left":
+            text = "The terminal has left; the conversation goes on here alone, in the same session."
+            shown = {"event": "notice", "text": text, "what": "terminal_left"}
+        self._store(event, [], shown, thread.pump, turn_bound=False)
 
     def _on_permission(self, event: HostEvent, body: dict[str, Any]) -> None:
         thread = self._thread

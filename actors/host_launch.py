@@ -18,6 +18,7 @@ from agents_registry.launch import (
     shim_command,
 )
 from agents_registry.loader import Registry
+from agents_registry.model import AgentSpec, store_root
 from transports.bus.vocabulary.children import SpawnHost
 from transports.settings import Settings
 
@@ -37,6 +38,7 @@ def host_spec(
         agent=spec.id, profile=request.profile, launch=host_id, thread=request.thread, workspace=request.workspace, host=host_id
     )
     env = {**env, **launch.env, **identity.variables(), "VIBEAROUND_DATA_DIR": str(data_dir)}
+    env |= _join(request, spec, env, data_dir)
     assert HOST_VARIABLE in env
     shim = shim_command(SHIM, data_dir)
     hosts, threads = settings.hosts, settings.threads
@@ -55,6 +57,15 @@ def host_spec(
         end_commands_on_cancel=spec.id == "codex", guard="gemini" if spec.sessions.resume == "load-guarded" else "",
         install_hint=install_advice(spec), python_path=[place for place in sys.path if place],
     )
+
+
+def _join(request: SpawnHost, spec: AgentSpec, env: Mapping[str, str], data_dir: Path) -> dict[str, str]:
+    root = store_root(spec, env) if request.start == "join" else None
+    if root is None:
+        return {}
+    from actors.host_join import join_environment
+
+    return join_environment(data_dir, request.thread, request.epoch, root)
 
 
 def process_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -34,15 +34,34 @@ class TailCheck:
         """When our last turn on this host ended; 0 = none did: the host has just loaded the session."""
         self._looking = False
         self._clear = False
+        self._foreign = self._left = self._told = False
+        """A terminal whose thread is joined runs a turn; it has left."""
 
     def forget(self) -> None:
         """The host is gone; the next one loads what is there."""
         self._known, self._clear, self._since = "", False, 0.0
+        self._foreign = self._left = False
         self._t.cancel_timer(TIMER)
+
+    def joined_terminal(self, what: str) -> None:
+        """begin and end of its turns, and its leaving: then this host, which lives in the terminal's own server, makes room
+        for one with a server of its own."""
+        if what in ("begin", "end"):
+            self._foreign, self._told = what == "begin", False
+            self._t.host.working(self._foreign or self._t.turn is not None)
+        self._left = self._left or what == "left"
+        self._move_out()
+
+    def _move_out(self) -> None:
+        if self._left and not self._foreign and self._t.turn is None:
+            self._t.host.stop("the terminal has left")
 
     def turn_over(self) -> None:
         self._since = self._t.now()
         self._known, self._clear = "", False
+        if self._t.info.get("joined"):
+            self._move_out()
+            return
         self._t.set_timer(TIMER, SETTLE_S)
 
     def alarm(self) -> None:
@@ -63,6 +82,13 @@ class TailCheck:
 
     def clear(self) -> bool:
         """Whether the next turn may begin; if not, `pump` is called again when it may."""
+        if self._foreign:
+            if not self._told:
+                self._told = True
+                self._say("The terminal is at work; what you wrote waits for the end of its turn.", "waiting")
+            return False
+        if self._t.info.get("joined"):
+            return True
         if self._looking:
             return False
         if self._clear or not self._since:
@@ -103,9 +129,9 @@ class TailCheck:
         self._looking, self._clear = False, True
         self._t.pump()
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, what: str = "added") -> None:
         waiting = next(iter(self._t.queue), None)
-        event: dict[str, Any] = {"event": "notice", "text": text, "what": "added"}
+        event: dict[str, Any] = {"event": "notice", "text": text, "what": what}
         self._t.record([], None, events=[(waiting, "notice", event)])
 
     def _ask(self, op: str, more: dict[str, Any], then: Any) -> None:

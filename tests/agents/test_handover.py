@@ -276,8 +276,13 @@ def test_codex_with_its_window_open_goes_on_as_a_fork_that_is_named(
         with CODEX_KIND.tui(home, work, "resume", session) as tui:
             tui.type("still here")
             tui.wait_for("ECHO#2: still here")
-            picked = pick_up(daemon, CODEX_KIND, session, work, chat="a")
-            assert "fork" in picked.reply.lower()
+            code = code_for(daemon, CODEX_KIND, session, work)
+            pickup = daemon.start_send(f"/pickup {code}", chat="a")
+            asked = pickup.wait("choice")
+            # The window did not hand it over itself, and alone may write: never "go on" beside it.
+            assert [one["id"] for one in asked["options"]] == ["fork", "wait", "cancel"]
+            daemon.answer("a", asked["id"], "fork")
+            assert "fork" in pickup.finish().reply.lower()
             turn = daemon.send("what was it", chat="a")
             assert turn.session["session"] != session
             told = json.dumps(turn.events)

@@ -7,9 +7,12 @@ package (`codex-join`); without it nothing is joined.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
+
+from transports.codex.proxy import reachable
 
 LIMIT_S = 2.0
 MAX_MESSAGE = 64 << 20
@@ -35,9 +38,11 @@ def daemon_version(socket: str, limit_s: float = LIMIT_S) -> str:
     from websockets.sync.client import unix_connect
 
     hello = {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "vibearound", "version": "1"}}}
+    short = socket
     try:
+        short = reachable(socket)
         with unix_connect(
-            socket, "ws://localhost/", compression=None, open_timeout=limit_s, close_timeout=0.2, max_size=MAX_MESSAGE
+            short, "ws://localhost/", compression=None, open_timeout=limit_s, close_timeout=0.2, max_size=MAX_MESSAGE
         ) as link:
             link.send(json.dumps(hello))
             for _ in range(20):
@@ -46,6 +51,9 @@ def daemon_version(socket: str, limit_s: float = LIMIT_S) -> str:
                     return version_in(str((answer.get("result") or {}).get("userAgent", "")))
     except (OSError, TimeoutError, ValueError, WebSocketException):
         return ""
+    finally:
+        if short != socket:
+            os.close(int(short.split("/")[4]))
     return ""
 
 

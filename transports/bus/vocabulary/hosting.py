@@ -59,6 +59,7 @@ class HostEvent:
     - turn_end {stop_reason, error{code,message,hint}|None, usage{}}
     - mode {mode}   title {title}   commands {commands[]}   notice {text}
     - session {session, alias_of}   (the agent changed its session id)
+    - foreign {what: begin|said|end|left, text}   (a joined terminal runs a turn; outside of turns of ours)
     - agent_gone {exit_code, signal, stderr_tail, detached[]}   (the last event of a host)
     Large parts travel as {"ref": {path, size, sha256, head, tail}}.
     """
