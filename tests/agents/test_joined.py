@@ -99,3 +99,32 @@ def test_phone_and_terminal_share_one_live_thread_of_codex(model: FakeModel, hom
         alone = daemon.send("are you there", chat="a")
         assert alone.session["session"] == session
         assert model.wait_text("are you there").holds("remember banana", "what was it", "typed in the terminal")
+
+
+@pytest.mark.requires("M1.join-busy", "M1.join-approvals")
+def test_a_turn_of_the_terminal_holds_the_chat_up_and_its_questions_stay_in_the_terminal(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    home.trust(work)
+    remote = ("--remote", "unix://")
+    with daemon_for(tmp_path, home, CODEX_KIND) as daemon, codex_daemon(home, work), codex_tui(home, work, *remote) as tui:
+        session = open_thread(home, tui)
+        join(daemon, session, work)
+        daemon.send("hello", chat="a")
+        tui.wait_for("ECHO#2: hello")
+        heard = daemon.listen("a")
+        tui.type("SHELL{echo mine > made-in-terminal}")
+        tui.wait_for(CODEX_KIND.dialog)
+        until(lambda: "terminal: SHELL" in said(heard), "the terminal's prompt in the chat")
+        waiting = daemon.start_send("after you", chat="a")
+        until(lambda: "The terminal is at work" in said(heard), "word that the message waits")
+        assert [e for e in heard.events if e["event"] == "permission"] == []
+        tui.decide("Enter", dialog=CODEX_KIND.dialog)
+        tui.wait_for("TOOL-RESULT")
+        assert "after you" in waiting.finish().text
+        assert (work / "made-in-terminal").exists()
+        mine = daemon.start_send("SHELL{echo phone > made-by-phone}", chat="a")
+        asked = mine.wait("permission")
+        daemon.answer("a", asked["id"], next(o["id"] for o in asked["options"] if o["kind"] == "allow_once"))
+        assert "TOOL-RESULT" in mine.finish().text
+        assert (work / "made-by-phone").exists()
