@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from actors import reader_relay
 from agents_registry.errors import NotFoundError, UsageError
 from agents_registry.evidence import (
     ancestors,
@@ -30,7 +31,8 @@ Operation = Callable[[Registry, Mapping[str, str], dict[str, Any]], dict[str, An
 
 
 def run(registry: Registry, environ: Mapping[str, str], op: str, args: dict[str, Any]) -> dict[str, Any]:
-    """Raises VibeAroundError kinds; `environ` is the login environment, over which a request's own `env` counts."""
+    """Raises VibeAroundError kinds; `environ` is the login environment, over which a request's own `env` counts. `args` hold
+    the `data_dir` too, which the reader adds to what was asked."""
     known = OPERATIONS.get(op)
     if known is None:
         raise UsageError(f"the reader knows no operation {op!r}.", code="bad_message")
@@ -129,21 +131,27 @@ def _writing(spec: AgentSpec, info: SessionInfo) -> dict[str, Any]:
 
 
 def tail(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
-    """{leaf, size, mtime_ns} of a session's end."""
+    """{leaf, size, mtime_ns} of a session's end; with `ours` (pids) also {busy}: pid of somebody else who runs a turn now."""
     info = catalog.resolve_one(_environment(environ, args), registry.get(str(args["agent"])).id, str(args["session"]))
     found = catalog.need(info.agent).tail(info)
-    return {"leaf": found.leaf, "size": found.size, "mtime_ns": found.mtime_ns}
+    return {"leaf": found.leaf, "size": found.size, "mtime_ns": found.mtime_ns, "busy": _busy(info, args)}
 
 
 def added(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
-    """{texts}: what people wrote into a session since a time, newest last, at most five, shortened."""
+    """{texts}: what people wrote into a session since a time, newest last, at most five, shortened; `busy` as in tail."""
     info = catalog.resolve_one(_environment(environ, args), registry.get(str(args["agent"])).id, str(args["session"]))
     since = float(args["since"])
     if info.path.stat().st_mtime <= since:
-        return {"texts": []}
+        return {"texts": [], "busy": _busy(info, args)}
     turns = catalog.need(info.agent).read(info).turns
     texts = [" ".join(t.text.split())[:200] for t in turns if t.role == "user" and t.at is not None and t.at > since and t.text.strip()]
-    return {"texts": texts[-5:]}
+    return {"texts": texts[-5:], "busy": _busy(info, args)}
+
+
+def _busy(info: SessionInfo, args: dict[str, Any]) -> int:
+    from agents_registry.sessions.writers import busy_elsewhere
+
+    return busy_elsewhere(info, [int(p) for p in args["ours"]]) if args.get("ours") else 0
 
 
 def identify(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
@@ -215,4 +223,7 @@ OPERATIONS: dict[str, Operation] = {
     "tail": tail,
     "added": added,
     "identify": identify,
+    "search": reader_relay.search,
+    "relay": reader_relay.relay,
+    "relay_given": reader_relay.relay_given,
 }

@@ -64,11 +64,13 @@ class Resume:
             return
         matches = answer.data["matches"] if isinstance(answer, Ok) else []
         writer = (matches[0].get("writer") or {}) if len(matches) == 1 else {}
-        if writer.get("locked") and t.row.get("start") != "fork":
+        live = writer.get("live") or {}
+        # Where no lock says so, a turn that runs in another process does.
+        if (writer.get("locked") or (writer.get("running") and live.get("pids"))) and t.row.get("start") != "fork":
             if waiting is None:
                 self._forget()
                 return
-            self._held(writer.get("live") or {}, waiting.route, waiting.key)
+            self._held(live, bool(writer.get("locked")), waiting.route, waiting.key)
             return
         self._begin("resume" if t.row.get("start") == "join" else "")
 
@@ -84,7 +86,7 @@ class Resume:
 
     # --- somebody else has it ---
 
-    def _held(self, live: dict[str, Any], route: str, key: str) -> None:
+    def _held(self, live: dict[str, Any], locked: bool, route: str, key: str) -> None:
         t, now = self._t, self._t.clock.monotonic()
         open_here = bool(live.get("window", True))
         if open_here and live.get("joinable"):
@@ -93,11 +95,11 @@ class Resume:
         if self._waiting_since is None:
             self._waiting_since = now
         if not self._patient and (open_here or now - self._waiting_since > LEFT_S):
-            self._ask_held(open_here, live.get("pids") or [], route, key)
+            self._ask_held(open_here, locked, live.get("pids") or [], route, key)
             return
         if self._told_at is None or now - self._told_at >= TOLD_EVERY_S:
             self._told_at = now
-            left = "until its window is closed" if open_here else "at most about a minute after its window was closed"
+            left = "until its window is closed, or its turn is over" if open_here else "at most about a minute after its window was closed"
             gone = int(now - self._waiting_since)
             text = f"Waiting for the session: {t.row['agent']} keeps it {left} ({gone} s so far). /stop drops what waits."
             t.tell(f"route/{route}", RouteNotice(text, key))
@@ -110,12 +112,14 @@ class Resume:
             self._forget()
         self._t.pump()
 
-    def _ask_held(self, open_here: bool, pids: list[Any], route: str, key: str) -> None:
+    def _ask_held(self, open_here: bool, locked: bool, pids: list[Any], route: str, key: str) -> None:
         t = self._t
         t.deciding = True
         limit = t.settings.choices.expire_s
         who = f" (process {pids[0]})" if pids else ""
         state = f"is open in a window{who}, which alone may write" if open_here else f"is still kept by another process{who}"
+        if not locked:
+            state = f"is in use: a turn runs in another window{who}"
         options = [["wait", "wait until it is free"], ["fork", "go on here with a copy (fork)"], ["cancel", "do nothing now"]]
         title = f"The session {t.session} {state}. What now?"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from transports.bus.vocabulary.conversation import Failed, Ok
 from transports.bus.vocabulary.hosting import HostReload
 from transports.bus.vocabulary.storage import Read
+from transports.bus.vocabulary.threads import RouteAsk, RouteUnask
 
 if TYPE_CHECKING:
     from actors.threads import ThreadSupervisor
@@ -20,6 +21,7 @@ TIMER = "tail"
 SETTLE_S = 2.0
 """Claude Code writes its transcript a moment after it has ended the turn."""
 RELOAD_S = 120.0
+POLL_S = 1.0
 MAX_LOOK = 32 << 20
 """Bytes of a session that is read whole after each turn; a larger one is compared by its end only."""
 WRITTEN = "written by somebody else"
@@ -34,13 +36,18 @@ class TailCheck:
         """When our last turn on this host ended; 0 = none did: the host has just loaded the session."""
         self._looking = False
         self._clear = False
+        self._question: tuple[str, ...] = ()
+        """Route and id of the question about somebody who is at work; stays when it was answered with "wait"."""
+        self._round = 0
         self._foreign = self._left = self._told = False
         """A terminal whose thread is joined runs a turn; it has left."""
 
     def forget(self) -> None:
         """The host is gone; the next one loads what is there."""
         self._known, self._clear, self._since = "", False, 0.0
-        self._foreign = self._left = False
+        self._foreign = self._left = self._looking = False
+        self._question = ()
+        self._round += 1
         self._t.cancel_timer(TIMER)
 
     def joined_terminal(self, what: str) -> None:
@@ -66,11 +73,12 @@ class TailCheck:
 
     def alarm(self) -> None:
         """Note the end. A turn that began meanwhile is ours: its end will be noted."""
-        if self._t.turn is None and self._t.host.ready:
+        if self._t.turn is None and self._t.host.ready and not self._looking:
             self._ask("tail", {}, self._noted)
 
     def _noted(self, answer: Any) -> None:
-        if isinstance(answer, Ok) and self._t.turn is None:
+        # Once a look for other writers is under way, the end is no longer that of our turn.
+        if isinstance(answer, Ok) and self._t.turn is None and not self._looking:
             self._known = str(answer.data["leaf"])
             if answer.data["size"] <= MAX_LOOK:
                 # Somebody who wrote before the end was noted is part of what was noted.
@@ -94,14 +102,19 @@ class TailCheck:
         if self._clear or not self._since:
             return True
         self._looking = True
+        self._look()
+        return False
+
+    def _look(self) -> None:
         if self._known:
             self._ask("tail", {}, self._compared)
         else:
             # So soon after our turn that its end was not noted yet: what people wrote since is looked for itself.
             self._ask("added", {"since": self._since}, self._added)
-        return False
 
     def _compared(self, answer: Any) -> None:
+        if self._waits_for(answer):
+            return
         # A store that does not answer is no proof of another writer.
         if isinstance(answer, Failed) or answer.data["leaf"] == self._known:
             self._go_on()
@@ -109,6 +122,8 @@ class TailCheck:
         self._ask("added", {"since": self._since}, self._added)
 
     def _added(self, answer: Any) -> None:
+        if self._waits_for(answer):
+            return
         texts = list(answer.data["texts"]) if isinstance(answer, Ok) else []
         if not texts:
             self._go_on()
@@ -125,6 +140,53 @@ class TailCheck:
 
         self._t.ask(self._t.host.address, HostReload(self._t.session), loaded, limit_s=RELOAD_S)
 
+    # --- somebody is at work in it right now ---
+
+    def _waits_for(self, answer: Any) -> bool:
+        """True while another process runs a turn in the session: what waits is told so, may fork, and is looked after."""
+        t, busy = self._t, int(answer.data.get("busy") or 0) if isinstance(answer, Ok) else 0
+        waiting = next(iter(t.queue), None)
+        if waiting is None or not (busy or self._question):
+            self._withdraw("nothing waits any more")
+            if busy:
+                self._looking = False
+            return bool(busy)
+        if not busy:
+            self._withdraw("nobody else is at work in the session any more")
+        elif not self._question:
+            self._ask_busy(busy, waiting.route, waiting.key)
+        round_ = self._round
+        # What a turn said is written a moment after its end.
+        t.clock.call_later(POLL_S if busy else SETTLE_S, lambda: t.later(lambda: self._look_again(round_)))
+        return True
+
+    def _look_again(self, round_: int) -> None:
+        if round_ == self._round and self._looking:
+            self._look()
+
+    def _ask_busy(self, pid: int, route: str, key: str) -> None:
+        t = self._t
+        self._say(f"Somebody is at work in this session in a terminal (process {pid}); what you wrote waits for the end.", "waiting")
+        options = [["wait", "wait for the end of that turn"], ["fork", "go on here with a copy (fork)"]]
+        ident = t.new_id("q")
+        self._question = (route, ident)
+        title = f"The session is in use by process {pid}; two writers would split it. What now?"
+
+        def answered(answer: Any) -> None:
+            if isinstance(answer, Ok) and answer.data.get("option") == "fork" and self._question[1:] == (ident,):
+                self._question = ()
+                t.row["start"] = "fork"
+                t.host.stop("a fork was chosen", t.pump)
+
+        ask = RouteAsk(ident, title, options, "wait", t.settings.choices.expire_s, key)
+        t.ask(f"route/{route}", ask, answered, limit_s=t.settings.choices.expire_s + 10)
+
+    def _withdraw(self, why: str) -> None:
+        if self._question:
+            route, ident = self._question
+            self._question = ()
+            self._t.tell(f"route/{route}", RouteUnask(ident, why))
+
     def _go_on(self) -> None:
         self._looking, self._clear = False, True
         self._t.pump()
@@ -136,5 +198,8 @@ class TailCheck:
 
     def _ask(self, op: str, more: dict[str, Any], then: Any) -> None:
         t = self._t
-        args = {"agent": t.row["agent"], "session": t.session, "env": t.row["env"], **more}
+        args = {
+            "agent": t.row["agent"], "session": t.session, "env": t.row["env"],
+            "ours": [pid for pid in (t.host.pids["agent_pid"], t.host.pids["host_pid"]) if pid], **more,
+        }
         t.ask("reader", Read(op, args, 5.0), then, limit_s=8.0)

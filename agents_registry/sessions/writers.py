@@ -8,9 +8,11 @@ window that had it is closed (facts measured with 0.166 and 0.171).
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from agents_registry.evidence import ancestors
 from agents_registry.sessions import claude_live, codex_live
 from agents_registry.sessions.port import SessionInfo
 
@@ -35,6 +37,20 @@ def live_writer(info: SessionInfo) -> LiveWriter:
     if info.agent == "codex":
         return _codex(info)
     return LiveWriter()
+
+
+def busy_elsewhere(info: SessionInfo, ours: Collection[int]) -> int:
+    """Pid of a process that runs a turn in the session now and does not descend from one of `ours`; 0 = none is known.
+
+    Only Claude Code tells; elsewhere a second writer is locked out, or nothing says who is at work.
+    """
+    if info.agent != "claude":
+        return 0
+    for entry in claude_live.register(info.store_root):
+        at_work = entry.session_id == info.id and entry.status in ("busy", "waiting")
+        if at_work and not any(pid in ours for pid, _ in ancestors(entry.pid)):
+            return entry.pid
+    return 0
 
 
 def _codex(info: SessionInfo) -> LiveWriter:

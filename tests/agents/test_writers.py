@@ -33,3 +33,26 @@ def test_what_the_old_terminal_adds_between_two_chat_turns_reaches_the_model_and
         asked = model.wait_for(lambda request: request.last_user == "what was it" or request.holds("what was it"))
         assert asked.holds("remember banana", "remember cherry", "what was it")
         until(lambda: "terminal: remember cherry" in json.dumps(heard.events), "word in the chat of what was added")
+
+
+@pytest.mark.requires("M1.busy-writer")
+def test_a_message_waits_for_the_turn_that_the_terminal_runs_and_knows_it_afterwards(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    kind = CLAUDE_KIND
+    with daemon_for(tmp_path, home, kind) as daemon:
+        first = daemon.send("remember banana", chat="a", workspace=work)
+        session = first.session["session"]
+        home.wait_stored(session, "ECHO#1: remember banana")
+        with kind.tui(home, work, "--resume", session) as tui:
+            tui.type("GATE{door} remember cherry")
+            model.wait_text("GATE{door} remember cherry")
+            turn = daemon.start_send("what was it", chat="a")
+            asked = turn.wait("choice")
+            assert [one["id"] for one in asked["options"]] == ["wait", "fork"]
+            daemon.answer("a", asked["id"], "wait")
+            model.release("door")
+            second = turn.finish()
+            assert second.session["session"] == session
+            assert "terminal: GATE{door} remember cherry" in json.dumps(second.events)
+        assert model.wait_text("what was it").holds("remember banana", "remember cherry")
