@@ -250,6 +250,9 @@ class ThreadSupervisor(Mailbox):
     def answer_unrun(self, turn: Turn, event: dict[str, Any]) -> None:
         """The visible word for a prompt that never became a turn of the agent."""
 
+        # No row of a turn says later which message this was about.
+        event = {**event, "key": turn.key}
+
         def durable(answer: Any) -> None:
             # With the journal refusing, the word still reaches whoever is connected.
             self.tell(f"route/{turn.route}", TurnOver(turn.key, event if isinstance(answer, Failed) else {}))

@@ -57,6 +57,8 @@ class Host:
         self.turns: list[str] = []
         self.state = "starting"
         self.obeys_stop = True
+        self.over = False
+        """Its process has ended."""
 
     @property
     def address(self) -> str:
@@ -136,6 +138,7 @@ class Host:
 
     def die(self, reason: str = "killed by SIGKILL") -> None:
         loop = self.world.loop
+        self.over = True
         loop.switch.unregister(self.address)
         exited = HostExited(self.request.instance, self.request.epoch, reason)
         loop.switch.send(f"thread/{self.request.thread}", exited, sender="spawner")
