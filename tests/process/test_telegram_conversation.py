@@ -53,20 +53,29 @@ def test_the_stop_button_stops_the_turn_and_is_gone_then(phone: Phone) -> None:
 
 def test_the_stop_of_a_draft_stops_the_turn(phone: Phone) -> None:
     since = phone.say("hang")
-    phone.wait(lambda c: c["method"] == "sendMessageDraft" and "⏳ demo" in told(c), since=since)
+    phone.wait(lambda c: c["method"] == "sendMessageDraft" and "⏳" in told(c), since=since)
     phone.telegram.control("stop", chat=ANNA)
     phone.answer("⏹", since=since)
 
 
 def test_what_waits_says_its_place_in_a_message_that_becomes_its_answer(phone: Phone) -> None:
-    since = phone.say("hang")
-    phone.wait(lambda c: c["method"] == "sendMessageDraft" and "⏳ demo" in told(c), since=since)
+    since = phone.say("slow 16")
+    phone.wait(lambda c: c["method"] == "sendMessageDraft" and "second 1" in told(c), since=since)
     second = phone.say("after it")
     waiting = phone.wait(lambda c: c["method"] == "sendMessage" and "place 1" in told(c), since=second)
-    phone.telegram.control("stop", chat=ANNA)
+    phone.wait(lambda c: c["method"] == "sendMessageDraft", since=waiting["number"])
     done = phone.answer('You said: "after it"', since=second)
     assert done["params"]["message_id"] == waiting["result"]
-    assert since < second
+
+
+def test_a_stop_drops_what_waits_too_and_both_say_so(phone: Phone) -> None:
+    since = phone.say("hang")
+    phone.wait(lambda c: c["method"] == "sendMessageDraft", since=since)
+    second = phone.say("never run")
+    waiting = phone.wait(lambda c: c["method"] == "sendMessage" and "place 1" in told(c), since=second)
+    phone.say("/stop")
+    phone.wait(lambda c: c["method"] == "sendMessage" and "⏹" in told(c), since=waiting["number"])
+    phone.wait(lambda c: c["params"].get("message_id") == waiting["result"] and "stopped" in told(c) and "⏹" in told(c), since=second)
 
 
 def test_a_stranger_gets_one_line_and_no_agent(phone: Phone) -> None:

@@ -47,6 +47,8 @@ class Open:
     shown_at: float = float("-inf")
     shown: bool = False
     finishing: bool = False
+    last: Outgoing | None = None
+    """What its message was last edited to."""
 
 
 @dataclass(slots=True)
@@ -285,11 +287,14 @@ class Lane:
                 opened.shown = await calls.may(self.chat, lambda: surface.draft(self.chat, draft, outgoing)) or opened.shown
                 return
             message = opened.entry["messages"][0]
+            if outgoing == opened.last:
+                return  # a place in the queue that has not changed costs no budget
             try:
                 done = await calls.may(self.chat, lambda: surface.edit(self.chat, message, outgoing), message)
             except BadMarkup:
                 done = await calls.may(self.chat, lambda: surface.edit(self.chat, message, outgoing.as_plain()), message)
             opened.dirty = opened.dirty or not done
+            opened.last = outgoing if done else None
         except (Unsupported, BadMarkup, TooLong, Gone) as error:
             calls.counts[f"preview:{error.code}"] += 1
             if isinstance(error, Gone):
@@ -317,6 +322,9 @@ class Lane:
             if self._jobs:
                 await self._do(self._jobs[0])
                 self._jobs.popleft()
+                for opened in self._turns.values():
+                    # a draft goes with the next message that the chat gets: it is shown again
+                    opened.dirty = opened.dirty or (opened.mode == "draft" and opened.shown)
                 continue
             self._urgent.clear()
             wait = await self._refresh()

@@ -153,7 +153,7 @@ class LiveTurn:
             parts.append(Part("markdown", text))
         if self.failure:
             parts.append(Part("plain", self.failure))
-        if not text and not self.failure:
+        if not text and not self.failure and self.ended != "stopped":
             parts.append(Part("plain", say(self.language, "no_text")))
         parts.extend(Part("plain", line) for line in self.lines if line)
         if self.show == "full" and self.thoughts:
@@ -170,10 +170,9 @@ class LiveTurn:
     def status(self, now: float) -> str:
         """One line: mark, agent, time, tools, and what is going on."""
         mark = {"done": "✅", "stopped": "⏹", "failed": "❌"}.get(self.ended, "⏳")
-        pieces = [f"{mark} {self.agent}".strip()]
-        if self.place > 0:
-            pieces.append(say(self.language, "queued", place=self.place))
-            return (" · " if self.agent else " ").join(pieces)
+        pieces = [self.agent] if self.agent else []
+        if self.place > 0 and not self.ended:
+            return f"{mark} {' · '.join([*pieces, say(self.language, 'queued', place=self.place)])}"
         pieces.append(clock(now - self.started))
         if self.tool_count:
             pieces.append(say(self.language, "tool") if self.tool_count == 1 else say(self.language, "tools", count=self.tool_count))
@@ -185,7 +184,7 @@ class LiveTurn:
                 pieces.append(shorten(running[-1], 60))
             elif not self._newest():
                 pieces.append(say(self.language, "thinking"))
-        return " · ".join(pieces)
+        return f"{mark} {' · '.join(pieces)}"
 
     def head(self) -> list[Part]:
         """Who asked, when it was not this chat."""
