@@ -37,4 +37,27 @@ _TELEGRAM = {
     "S4.telegram-faults": "502 pages, cut connections, a block: nothing lost, nothing doubled, nobody else stopped",
 }
 
-REQUIREMENTS: dict[str, str] = {**_TELEGRAM}
+_KIT = {
+    "S1.capability": "a platform says what it can do; native stream becomes edits, edits one final message, buttons numbers (English, Chinese)",
+    "S1.inbound": "a message is durable in its route before the platform hears so; its place is taken at receipt; a redelivery has no effect",
+    "S1.past-what-waits": "presses, stops and typed answers do not wait behind the messages of their chat",
+    "S1.one-message": "one turn is one live message that becomes the answer",
+    "S1.once": "final text stands there once, over kills of the bridge at any call, lost answers and repeated items",
+    "S1.ambiguous": "where a platform has neither edits nor keys, an ambiguous send is repeated once, marked, counted",
+    "S1.retry-after": "retry-after pauses that message's edits only, and the answer comes whole",
+    "S1.splitting": "cut at paragraph and fence borders in the platform's unit; nothing lost, fences opened again",
+    "S1.budget": "200 chats streaming at once use 95 % of the send budget, none starved; answers before previews",
+    "S1.strangers": "default nobody; one line, always the same, rate-limited; nothing of a stranger reaches a route",
+    "S1.claim": "the owner claims by a one-time code: ten minutes, five tries, one winner",
+    "S1.people": "allow-list by user id with roles; approve and revoke take effect at once and outlive restarts",
+    "S1.buttons": "buttons are bound to question, chat and who may; short; late and foreign presses are told so",
+    "S1.questions": "a permission is its own message with exact command or diff, who may answer, expiry; decided it shows it",
+    "S1.files": "files in are private files of ours; files out only from the workspace, links resolved",
+    "S1.elsewhere": "what was asked elsewhere says where and by whom",
+    "S1.state": "what a bridge must know after a crash is one private file, replaced atomically, never overwritten when foreign",
+    "S1.command-line": "va bridge add, claim, list, start, stop, restart, remove, logs, test, approve, revoke; secrets by reference, checked at once",
+    "S1.lifeline": "a bridge ends with its supervisor, which starts it again with its people",
+    "S1.toy": "a whole platform in 60 lines of the docs runs against a real daemon",
+}
+
+REQUIREMENTS: dict[str, str] = {**_KIT, **_TELEGRAM}

@@ -155,12 +155,14 @@ def bridge(tmp_path: Path) -> Iterator[Bridge]:
     made.close()
 
 
+@pytest.mark.requires("S1.toy")
 def test_the_platform_of_the_docs_is_short_enough_to_be_read(tmp_path: Path) -> None:
     lines = [line for line in toy_source().splitlines() if line.strip()]
     assert len(lines) <= 60
     compile(toy_source(), "toy", "exec")
 
 
+@pytest.mark.requires("S1.once")
 def test_a_conversation_goes_through_the_process_and_a_kill_loses_and_doubles_nothing(bridge: Bridge) -> None:
     ann = Person(bridge.folder / "toy.sock", "ann")
     ann.say("hello")
@@ -199,6 +201,7 @@ def test_a_conversation_goes_through_the_process_and_a_kill_loses_and_doubles_no
     ann.close()
 
 
+@pytest.mark.requires("S1.strangers")
 def test_a_stranger_reads_the_one_line_and_nothing_reaches_a_route(bridge: Bridge) -> None:
     eve = Person(bridge.folder / "toy.sock", "eve")
     eve.say("/pickup ABCD")
@@ -207,6 +210,7 @@ def test_a_stranger_reads_the_one_line_and_nothing_reaches_a_route(bridge: Bridg
     eve.close()
 
 
+@pytest.mark.requires("S1.lifeline")
 def test_the_bridge_ends_with_its_supervisor(bridge: Bridge) -> None:
     until(lambda: any(s.state == "running" for s in bridge.seen(BridgeState)), "the bridge runs", seconds=20.0)
     bridge.supervisor.stop()
@@ -247,6 +251,7 @@ def chatting(tmp_path: Path) -> Iterator[Chatting]:
         yield made
 
 
+@pytest.mark.requires("S1.toy")
 def test_a_person_claims_a_bridge_and_talks_to_an_agent_through_a_real_daemon(chatting: Chatting) -> None:
     code = chatting.add()
     chatting.running()
@@ -268,6 +273,7 @@ def test_a_person_claims_a_bridge_and_talks_to_an_agent_through_a_real_daemon(ch
     ann.close()
 
 
+@pytest.mark.requires("S1.lifeline")
 def test_a_bridge_that_was_killed_comes_back_with_its_people(chatting: Chatting) -> None:
     chatting.add()
     chatting.daemon.va("bridge", "approve", "t", "ann", "--role", "owner", "--called", "Ann")
@@ -287,6 +293,7 @@ def test_a_bridge_that_was_killed_comes_back_with_its_people(chatting: Chatting)
     ann.close()
 
 
+@pytest.mark.requires("S1.command-line")
 def test_a_bridge_is_stopped_started_tested_and_removed(chatting: Chatting) -> None:
     va = chatting.daemon.va
     chatting.add()
@@ -306,6 +313,7 @@ def test_a_bridge_is_stopped_started_tested_and_removed(chatting: Chatting) -> N
     assert va("bridge", "test", "t", check=False).code == 4
 
 
+@pytest.mark.requires("S1.command-line")
 def test_a_bridge_that_cannot_work_says_why_and_is_not_added(chatting: Chatting) -> None:
     va = chatting.daemon.va
     assert va("bridge", "add", "nonsense", check=False).code == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from transports.im.budget import AGE_S, Budget
 from transports.im.platform import Rate
 
 
+@pytest.mark.requires("S1.budget")
 def test_two_hundred_chats_streaming_at_once_use_the_budget_and_none_starves() -> None:
     """Each chat always has a preview waiting; simulated time."""
     bot, chat = Rate(30.0, 30.0), Rate(1.0, 3.0)
@@ -33,6 +35,7 @@ def test_two_hundred_chats_streaming_at_once_use_the_budget_and_none_starves() -
     assert max(granted.values()) - min(granted.values()) <= 1
 
 
+@pytest.mark.requires("S1.budget")
 def test_an_answer_goes_before_previews_and_an_old_preview_before_a_new_answer() -> None:
     budget = Budget(Rate(1.0, 1.0), 0.0)
     many = Rate(100.0, 100.0)

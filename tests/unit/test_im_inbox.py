@@ -33,6 +33,7 @@ def ask(rig: Rig, seq: int = 5, ident: str = "pm_1") -> None:
 # --- order and acknowledgement ---
 
 
+@pytest.mark.requires("S1.inbound")
 def test_a_message_is_acknowledged_only_when_its_route_has_it(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         durable = asyncio.Event()
@@ -55,6 +56,7 @@ def test_a_message_is_acknowledged_only_when_its_route_has_it(tmp_path: Path) ->
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.inbound")
 def test_a_supervisor_that_goes_leaves_the_message_unacknowledged(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.link.answers[Submit] = lambda request: NotRunningError("gone")
@@ -64,6 +66,7 @@ def test_a_supervisor_that_goes_leaves_the_message_unacknowledged(tmp_path: Path
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.inbound")
 def test_messages_of_a_chat_keep_the_order_of_their_receipt_though_a_file_is_slow(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.surface.hold["download"] = asyncio.Event()
@@ -81,6 +84,7 @@ def test_messages_of_a_chat_keep_the_order_of_their_receipt_though_a_file_is_slo
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.past-what-waits")
 def test_a_stop_goes_past_what_waits(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.surface.hold["download"] = asyncio.Event()
@@ -149,6 +153,7 @@ def test_a_chat_that_got_a_new_id_keeps_its_route(tmp_path: Path) -> None:
 # --- access ---
 
 
+@pytest.mark.requires("S1.strangers")
 def test_strangers_get_one_line_always_the_same_and_not_often(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         for number, words in enumerate(("hello", "/start", "/start ABCD", "/pickup ABCD", "/help")):
@@ -162,6 +167,7 @@ def test_strangers_get_one_line_always_the_same_and_not_often(tmp_path: Path) ->
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.strangers")
 def test_a_crowd_of_strangers_cannot_use_up_the_budget(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         for number in range(40):
@@ -188,6 +194,7 @@ def test_the_owner_claims_by_code_in_a_direct_chat_and_the_supervisor_decides(tm
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.people")
 def test_somebody_taken_off_the_list_is_a_stranger_at_once(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.write("one")
@@ -216,6 +223,7 @@ def test_in_a_group_only_what_is_addressed_counts_unless_set_otherwise(tmp_path:
 # --- questions ---
 
 
+@pytest.mark.requires("S1.questions")
 def test_a_permission_is_its_own_message_with_the_exact_command_and_becomes_its_outcome(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.write("hello")
@@ -238,6 +246,7 @@ def test_a_permission_is_its_own_message_with_the_exact_command_and_becomes_its_
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.buttons")
 def test_a_late_press_is_told_what_was_decided_and_loses_its_buttons(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.write("hello")
@@ -253,6 +262,7 @@ def test_a_late_press_is_told_what_was_decided_and_loses_its_buttons(tmp_path: P
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.buttons")
 def test_a_button_counts_only_in_its_own_chat_and_forged_ones_nowhere(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.write("hello")
@@ -270,6 +280,7 @@ def test_a_button_counts_only_in_its_own_chat_and_forged_ones_nowhere(tmp_path: 
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.buttons")
 def test_who_may_not_answer_is_told_so_and_the_buttons_stay(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.write("hello")
@@ -283,6 +294,7 @@ def test_who_may_not_answer_is_told_so_and_the_buttons_stay(tmp_path: Path) -> N
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.past-what-waits")
 def test_a_press_does_not_wait_behind_the_messages_of_its_chat(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.write("hello")
@@ -312,6 +324,7 @@ def test_three_permissions_of_one_turn_have_buttons_of_their_own(tmp_path: Path)
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.capability")
 @pytest.mark.parametrize(("typed", "option"), [("1", "allow"), ("3.", "reject"), ("二", "always"), ("允许", "allow"), ("拒绝", "reject"), ("No", "reject"), ("Always", "always"), ("取消", "")])
 def test_without_buttons_a_number_or_a_word_answers(tmp_path: Path, typed: str, option: str) -> None:
     async def scene(rig: Rig) -> None:
@@ -389,6 +402,7 @@ def test_the_stop_button_stops_and_a_dead_one_says_so(tmp_path: Path) -> None:
 # --- files ---
 
 
+@pytest.mark.requires("S1.files")
 def test_a_file_comes_as_a_private_file_under_a_harmless_name(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         files = (FileRef("f1", "../../etc/pass\nwd;.png", "image/png", 9, True), FileRef("f2", "big.bin", size=5000))
@@ -444,6 +458,7 @@ def test_the_whole_conversation_can_be_chinese(tmp_path: Path) -> None:
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.state")
 def test_a_state_file_that_is_not_ours_is_refused_and_kept(tmp_path: Path) -> None:
     from agents_registry.errors import UsageError
     from transports.im.state import StateFile
@@ -456,6 +471,7 @@ def test_a_state_file_that_is_not_ours_is_refused_and_kept(tmp_path: Path) -> No
         assert path.read_bytes() == raw
 
 
+@pytest.mark.requires("S1.state")
 def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
     from transports.im.state import StateFile
 

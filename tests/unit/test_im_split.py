@@ -34,6 +34,7 @@ texts = st.one_of(
 )
 
 
+@pytest.mark.requires("S1.splitting")
 @given(texts, st.integers(40, 200), st.sampled_from(["codepoints", "utf16", "utf8"]))
 @example("x" * 41, 40, "codepoints")
 @example("```\n" + "y" * 100, 40, "utf8")
@@ -59,6 +60,7 @@ def test_parts_of_all_kinds_are_cut_without_loss(parts: list[Part], room: int) -
     assert all(fits(piece, room, "codepoints") for piece in pieces)
 
 
+@pytest.mark.requires("S1.splitting")
 @pytest.mark.parametrize("fence", ["```python", "~~~~ sh", "  ```"])
 def test_a_cut_fence_is_closed_and_opened_again_with_its_language(fence: str) -> None:
     marks = re.search(r"[`~]+", fence)
@@ -89,6 +91,7 @@ def test_a_measure_that_grows_with_rendering_is_obeyed() -> None:
     assert signs("".join(piece.plain() for piece in pieces)) == "abcd" * 50
 
 
+@pytest.mark.requires("S1.splitting")
 def test_the_limit_counts_utf16_units_where_the_platform_does() -> None:
     assert len(cut(markdown("😀" * 2048), 4096, "utf16")) == 1
     assert next(piece.plain() for piece in cut(markdown("😀" * 2049), 4096, "utf16")) in ("😀" * n for n in range(1, 2049))

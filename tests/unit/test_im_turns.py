@@ -30,6 +30,7 @@ def end(rig: Rig, text: str = "The answer.", first: int = 3) -> int:
     return first + 1
 
 
+@pytest.mark.requires("S1.one-message")
 def test_one_turn_is_one_message_that_becomes_the_answer(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await begin(rig)
@@ -50,6 +51,7 @@ def test_one_turn_is_one_message_that_becomes_the_answer(tmp_path: Path) -> None
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.capability")
 def test_without_edits_a_turn_is_one_final_message(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await begin(rig)
@@ -61,6 +63,7 @@ def test_without_edits_a_turn_is_one_final_message(tmp_path: Path) -> None:
     play(tmp_path, PLAIN, scene)
 
 
+@pytest.mark.requires("S1.capability")
 def test_a_native_stream_is_used_where_it_is_to_be_had_and_ends_in_one_message(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await begin(rig)
@@ -74,6 +77,7 @@ def test_a_native_stream_is_used_where_it_is_to_be_had_and_ends_in_one_message(t
     play(tmp_path, replace(EDITS, stream="toy", stream_interval_s=0.0), scene)
 
 
+@pytest.mark.requires("S1.capability")
 def test_where_the_native_stream_is_refused_edits_take_its_place(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.surface.faults["draft"] = faults(Unsupported("old server"))
@@ -86,6 +90,7 @@ def test_where_the_native_stream_is_refused_edits_take_its_place(tmp_path: Path)
     play(tmp_path, replace(EDITS, stream="toy", stream_interval_s=0.0), scene)
 
 
+@pytest.mark.requires("S1.once")
 def test_a_crash_in_mid_turn_leaves_one_answer(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await begin(rig)
@@ -99,6 +104,7 @@ def test_a_crash_in_mid_turn_leaves_one_answer(tmp_path: Path) -> None:
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.once")
 @pytest.mark.parametrize("at", range(1, 12))
 def test_a_crash_at_any_call_of_a_long_answer_shows_each_part_once(tmp_path: Path, at: int) -> None:
     async def scene(rig: Rig) -> None:
@@ -153,6 +159,7 @@ def test_a_notice_shown_during_a_turn_is_not_shown_again_after_a_crash(tmp_path:
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.retry-after")
 def test_an_edit_told_to_wait_pauses_that_message_only_and_ends_with_the_newest(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.surface.faults["edit"] = faults(RetryAfter(0.4, "message"))
@@ -169,6 +176,7 @@ def test_an_edit_told_to_wait_pauses_that_message_only_and_ends_with_the_newest(
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.once")
 @pytest.mark.parametrize(
     "error", [RetryAfter(0.01), RetryAfter(0.01, "bot"), Transient("502"), Ambiguous("cut"), BadMarkup("entity"), Gone("deleted")]
 )
@@ -183,6 +191,7 @@ def test_a_final_edit_that_fails_is_tried_until_the_answer_stands_there(tmp_path
     play(tmp_path, replace(EDITS, edit_interval_s=60.0), scene)
 
 
+@pytest.mark.requires("S1.once")
 def test_a_lost_answer_to_a_send_makes_no_second_text_where_there_are_edits(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.surface.after["send"] = faults(Ambiguous("cut"))
@@ -193,6 +202,7 @@ def test_a_lost_answer_to_a_send_makes_no_second_text_where_there_are_edits(tmp_
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.ambiguous")
 def test_a_lost_answer_without_edits_is_repeated_once_and_marked(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.surface.after["send"] = faults(Ambiguous("cut"), Ambiguous("cut"))
@@ -206,6 +216,7 @@ def test_a_lost_answer_without_edits_is_repeated_once_and_marked(tmp_path: Path)
     play(tmp_path, PLAIN, scene)
 
 
+@pytest.mark.requires("S1.ambiguous")
 def test_a_platform_that_knows_our_keys_gets_the_same_key_again_unmarked(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         rig.surface.after["send"] = faults(Ambiguous("cut"))
@@ -273,6 +284,7 @@ def test_an_answer_of_many_messages_is_its_beginning_and_a_file(tmp_path: Path) 
     play(tmp_path, replace(EDITS, file_out_bytes=10_000), scene)
 
 
+@pytest.mark.requires("S1.files")
 def test_a_file_of_the_workspace_goes_out_and_nothing_from_outside(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
@@ -294,6 +306,7 @@ def test_a_file_of_the_workspace_goes_out_and_nothing_from_outside(tmp_path: Pat
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.elsewhere")
 def test_what_was_asked_elsewhere_says_where_and_by_whom(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.write("/status")
