@@ -9,6 +9,7 @@ from actors.mailbox import Clock, Mailbox
 from agents_registry.errors import UsageError
 from agents_registry.loader import Registry
 from transports.bus.api import Bus, Delivery
+from transports.bus.vocabulary.bridges import ListBridges
 from transports.bus.vocabulary.children import ListHosts, MemoryOf
 from transports.bus.vocabulary.conversation import Failed, Ok
 from transports.bus.vocabulary.lists import GetStatus, ListThreads, ShowThread
@@ -71,6 +72,11 @@ class Catalog(Mailbox):
                 if isinstance(sizes, Ok):
                     for host, mb in zip(hosts, sizes.data["mb"], strict=False):
                         host["rss_mb"] = mb
+                self.ask("bridges", ListBridges(), bridges_known, limit_s=5.0)
+
+            def bridges_known(answer: Any) -> None:
+                if isinstance(answer, Ok):
+                    result["bridges"] = answer.data["bridges"]
                 self.reply(delivery, Ok(result))
 
             self.ask("spawner", MemoryOf(pids), measured, limit_s=5.0)

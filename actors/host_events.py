@@ -185,7 +185,8 @@ class HostEvents:
         limit = thread.settings.permissions.expire_s
         thread.set_timer(f"expire:{permission.id}", limit)
         add = ["permission_add", permission.id, thread.thread_id, event.turn, permission.request, body, thread.now()]
-        self._store(event, [add], permission.event())
+        shown = {**permission.event(), "person": turn.person if turn else "", "expires_in_s": limit, "asked_at": thread.now()}
+        self._store(event, [add], shown)
 
     def _on_permission_done(self, event: HostEvent, body: dict[str, Any]) -> None:
         """The host settled it by itself (the agent withdrew it, the turn was cancelled, the lease ran out)."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from transports.cli.output import emit, emit_json, json_option, table, when
+from transports.cli.output import clean, emit, emit_json, json_option, table, when
 from transports.human import duration, shorten
 
 
@@ -47,4 +47,4 @@ def status(wait_s: float, as_json: bool) -> None:
         emit("")
         emit(table(routes, ("CHAT", "THREAD")))
     for bridge in data.get("bridges") or []:
-        emit(f"bridge {bridge.get('channel', '')}: {bridge.get('state', '')}")
+        emit(f"bridge {bridge.get('name', '')}: {bridge.get('state', '')}" + (f" ({clean(bridge['error'])})" if bridge.get("error") else ""))

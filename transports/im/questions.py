@@ -79,11 +79,12 @@ class Questions:
             for o in event.get("options") or []
             if isinstance(o, dict)
         ]
-        limit = event.get("expires_in_s")
+        limit, asked_at = event.get("expires_in_s"), event.get("asked_at")
+        since = float(asked_at) if isinstance(asked_at, int | float) else now
         question = Question(
             ident, self._new_token(), str(event.get("event")), str(event.get("title") or ""), options, base,
             details(event.get("tool")), str(event.get("person") or event.get("by") or ""),
-            now + float(limit) if isinstance(limit, int | float) and limit > 0 else 0.0, str(event.get("harmless") or ""), turn=turn,
+            since + float(limit) if isinstance(limit, int | float) and limit > 0 else 0.0, str(event.get("harmless") or ""), turn=turn,
         )  # fmt: skip
         self._all[ident] = question
         return question
