@@ -27,6 +27,8 @@ from agents_registry.sessions import catalog
 from agents_registry.sessions.places import same_place
 from agents_registry.sessions.port import SessionInfo
 
+MAX_SPLIT = 64 << 20
+"""Bytes of a transcript whose two ends are told apart; it is read whole where two people wrote."""
 Operation = Callable[[Registry, Mapping[str, str], dict[str, Any]], dict[str, Any]]
 
 
@@ -154,6 +156,17 @@ def _busy(info: SessionInfo, args: dict[str, Any]) -> int:
     return busy_elsewhere(info, [int(p) for p in args["ours"]]) if args.get("ours") else 0
 
 
+def split(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
+    """{ours, theirs}: sessions of the two ends of a fork that happened since a time, "" = none did; `prompt` is on ours."""
+    info = catalog.resolve_one(_environment(environ, args), registry.get(str(args["agent"])).id, str(args["session"]))
+    if info.agent != "claude" or info.path.stat().st_size > MAX_SPLIT:
+        return {"ours": "", "theirs": ""}
+    from agents_registry.sessions.claude_ends import split_ends
+
+    ends = split_ends(info, float(args["since"]), str(args["prompt"]))
+    return {"ours": ends.ours if ends else "", "theirs": ends.theirs if ends else ""}
+
+
 def identify(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
     """Whose session is it? The decision, checked against the store: {id, cwd, store_root, title, note, env, issuer}.
 
@@ -222,6 +235,7 @@ OPERATIONS: dict[str, Operation] = {
     "writer": writer,
     "tail": tail,
     "added": added,
+    "split": split,
     "identify": identify,
     "search": reader_relay.search,
     "relay": reader_relay.relay,

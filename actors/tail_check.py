@@ -39,6 +39,8 @@ class TailCheck:
         self._question: tuple[str, ...] = ()
         """Route and id of the question about somebody who is at work; stays when it was answered with "wait"."""
         self._round = 0
+        self._unchecked: tuple[Any, ...] = ()
+        """Begin (seconds since the epoch) of the first turn after which nobody looked for a fork yet, and the last prompt."""
         self._foreign = self._left = self._told = False
         """A terminal whose thread is joined runs a turn; it has left."""
 
@@ -46,7 +48,7 @@ class TailCheck:
         """The host is gone; the next one loads what is there."""
         self._known, self._clear, self._since = "", False, 0.0
         self._foreign = self._left = self._looking = False
-        self._question = ()
+        self._question = self._unchecked = ()
         self._round += 1
         self._t.cancel_timer(TIMER)
 
@@ -74,7 +76,32 @@ class TailCheck:
     def alarm(self) -> None:
         """Note the end. A turn that began meanwhile is ours: its end will be noted."""
         if self._t.turn is None and self._t.host.ready and not self._looking:
+            if self._unchecked:
+                self._looking = True
+                since, prompt = self._unchecked
+                self._ask("split", {"since": since, "prompt": prompt}, self._split)
+                return
             self._ask("tail", {}, self._noted)
+
+    # --- after a turn: did it fork? ---
+
+    def _split(self, answer: Any) -> None:
+        t, self._looking, self._unchecked = self._t, False, ()
+        # A store that cannot be read shows no fork.
+        ends = answer.data if isinstance(answer, Ok) else {}
+        ours, theirs = str(ends.get("ours") or ""), str(ends.get("theirs") or "")
+        if not ours:
+            self._ask("tail", {}, self._noted)
+            t.pump()
+            return
+        before, t.session = t.session, ours
+        shown = {"event": "notice", "what": "forked", "ours": ours, "theirs": theirs, "text": (
+            f"Somebody wrote to the session {before} while the turn ran, so it forked. This chat goes on in {ours}, with its "
+            f"own turn; the other end is {theirs}, and `/session {theirs}` takes it up. Nothing is lost of either."
+        )}
+        current = [t.thread_id, t.row["agent"], t.store_root, ours, "", t.now()]
+        t.record([["session_current", *current]], None, events=[(None, "notice", shown)])
+        t.host.stop("the session forked", t.pump)
 
     def _noted(self, answer: Any) -> None:
         # Once a look for other writers is under way, the end is no longer that of our turn.
@@ -97,6 +124,15 @@ class TailCheck:
             return False
         if self._t.info.get("joined"):
             return True
+        if not self._ready_for_turn():
+            return False
+        waiting = next(iter(self._t.queue), None)
+        if waiting is not None:
+            since = self._unchecked[0] if self._unchecked else self._t.now()
+            self._unchecked = (since, waiting.text)
+        return True
+
+    def _ready_for_turn(self) -> bool:
         if self._looking:
             return False
         if self._clear or not self._since:

@@ -5,6 +5,7 @@ from __future__ import annotations
 REQUIREMENTS: dict[str, str] = {
     "M1.live-elsewhere": "a session that is open in a process that did not hand it over is a question: go on (or wait, or join), fork, cancel",
     "M1.busy-writer": "somebody else runs a turn in the session when a message comes: it waits, told so, or goes on with a fork",
+    "M1.fork-named": "a fork that happened during a turn is named with both ends, and either can be taken up",
     "M1.lock": "a lock that a closed window left is waited for, with progress; one of an open window is asked about, never tried",
     "M1.join": "a live thread of Codex is joined where its daemon is tested and the extra is there",
     "M1.join-approvals": "in a joined thread only questions of the chat's own turns reach the chat",
@@ -15,6 +16,7 @@ REQUIREMENTS: dict[str, str] = {
     "M2.answer-follows": "answer and questions of a turn reach the chat that asked, also after it moved on",
     "M2.stop-counts": "a stop says how many turns it cancelled and how many waiting messages it dropped, and reaches a host that comes back",
     "M4.state-machine": "over any order of messages, stops, moves, deaths and restarts nothing runs twice, is lost, or has two hosts",
+    "M3.pi-yes": "an agent that never asks needs the owner's yes, once per workspace, kept and shown in /status",
     "M4.watchdog": "a hung io thread or pool ends the sign of life to the service manager",
     "M3.survives-restart": "an open permission outlives its supervisor with the host alive, and is applied once by whoever comes next",
     "M3.expires": "a permission expires at its time, whatever restarts meanwhile",

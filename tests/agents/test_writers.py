@@ -56,3 +56,33 @@ def test_a_message_waits_for_the_turn_that_the_terminal_runs_and_knows_it_afterw
             assert second.session["session"] == session
             assert "terminal: GATE{door} remember cherry" in json.dumps(second.events)
         assert model.wait_text("what was it").holds("remember banana", "remember cherry")
+
+
+@pytest.mark.requires("M1.fork-named")
+def test_a_fork_that_happened_is_named_with_both_ends_and_either_goes_on(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    kind = CLAUDE_KIND
+    with daemon_for(tmp_path, home, kind) as daemon:
+        session = daemon.send("remember banana", chat="a", workspace=work).session["session"]
+        home.wait_stored(session, "ECHO#1: remember banana")
+        heard = daemon.listen("a")
+        with kind.tui(home, work, "--resume", session) as tui:
+            turn = daemon.start_send("GATE{door} ours", chat="a")
+            model.wait_text("GATE{door} ours")
+            tui.type("remember cherry")
+            tui.wait_for("ECHO#2: remember cherry")
+            home.wait_stored(session, "ECHO#2: remember cherry")
+            model.release("door")
+            turn.finish()
+            named = heard.wait("notice", lambda event: event.get("what") == "forked")
+        ours, theirs = named["ours"], named["theirs"]
+        assert ours in named["text"] and theirs in named["text"] and ours != theirs
+        on = daemon.send("what was it", chat="a")
+        assert on.session["session"] == ours
+        asked = model.wait_text("what was it")
+        assert asked.holds("remember banana", "GATE{door} ours") and not asked.holds("remember cherry")
+        daemon.send(f"/session {theirs}", chat="a")
+        daemon.send("and there", chat="a")
+        asked = model.wait_text("and there")
+        assert asked.holds("remember banana", "remember cherry") and not asked.holds("GATE{door} ours")
