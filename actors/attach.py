@@ -21,6 +21,8 @@ from transports.bus.vocabulary.handover import (
     Attached,
     AttachExternal,
     AttachThread,
+    ClaimCode,
+    Claimed,
     Detach,
     HandoverThread,
     IssueCode,
@@ -28,6 +30,8 @@ from transports.bus.vocabulary.handover import (
     NewThread,
     PickupTerminal,
     PrepareHandover,
+    ReadCode,
+    SettleClaim,
 )
 from transports.bus.vocabulary.lists import EndSessionHost, FindWorkspace
 from transports.bus.vocabulary.storage import Load, Read, Record
@@ -70,6 +74,8 @@ class Attacher(Mailbox):
             TerminalPickup(self, delivery, message).begin()
         elif isinstance(message, PrepareHandover):
             self._prepare(delivery, message)
+        elif isinstance(message, ReadCode):
+            self._read_code(delivery, message)
         elif isinstance(message, IdentifySession):
             self._identify(delivery.peer, message, lambda a: self.reply(delivery, a))
         elif isinstance(message, HandoverThread):
@@ -229,6 +235,17 @@ class Attacher(Mailbox):
             self.ask("history", Load("thread", [hosted]), current)
         else:
             ask(list(request.evidence))
+
+    def _read_code(self, delivery: Delivery, request: ReadCode) -> None:
+        """For a relay from a terminal, which only reads the session: the code stays good for a pickup."""
+        reader = "cli:relay:terminal"
+
+        def claimed(answer: Any) -> None:
+            if isinstance(answer, Claimed):
+                self.tell("handover", SettleClaim(answer.code, reader, False))
+            self.reply(delivery, Ok(dict(answer.payload)) if isinstance(answer, Claimed) else answer)
+
+        self.ask("handover", ClaimCode(request.code, reader, "", self.clock.monotonic()), claimed)
 
     def _handover_thread(self, delivery: Delivery, request: HandoverThread) -> None:
         def loaded(answer: Any) -> None:

@@ -16,7 +16,10 @@ _FROM_SURFACE: dict[str, tuple[type[Any], ...]] = {
     "route/": (surface.Submit, surface.Listen, surface.Unlisten, surface.ItemAck, surface.Answer, surface.StopTurn),
     "catalog": (lists.GetStatus, lists.ListThreads, lists.ShowThread, threads.GetAgents),
     "workspaces": (lists.ListWorkspaces, lists.AddWorkspace, lists.ChangeWorkspace, lists.FindWorkspace),
-    "attacher": (handover.PickupTerminal, handover.PrepareHandover, handover.HandoverThread, handover.ListSessions, lists.EndSessionHost),
+    "attacher": (
+        handover.PickupTerminal, handover.PrepareHandover, handover.HandoverThread, handover.ListSessions, handover.ReadCode,
+        lists.EndSessionHost,
+    ),
     "supervisor": (lists.Shutdown, lists.MayChange),
     "spawner": (children.RefreshEnvironment,),
     "bridges": (

@@ -54,19 +54,19 @@ def main(argv: list[str] | None = None) -> int:
     )
     try:
         while (delivery := inbox.get()) is not None:
-            client.reply(delivery, _answer(registry, environ, delivery))
+            client.reply(delivery, _answer(registry, environ, delivery, options.data_dir))
     finally:
         client.close()
     return 0
 
 
-def _answer(registry: object, environ: dict[str, str], delivery: Delivery) -> Ok | Failed:
+def _answer(registry: object, environ: dict[str, str], delivery: Delivery, data_dir: str) -> Ok | Failed:
     request = delivery.message
     try:
         if not isinstance(request, Read):
             raise UsageError("the reader takes only read requests.", code="unknown_message")
         _hang_if_told(request)
-        return Ok(run(registry, environ, request.op, request.args))  # type: ignore[arg-type]
+        return Ok(run(registry, environ, request.op, {**request.args, "data_dir": data_dir}))  # type: ignore[arg-type]
     except VibeAroundError as error:
         return Failed(error.to_wire())
     except Exception as error:  # noqa: BLE001 - a defect in one store's reader is that request's answer, not the process's end

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actors.commands import Command, read_code, rule, text
+from actors.relay_command import RelayCommand
 from actors.turns import error_event
 from agents_registry.errors import AgentError, NotFoundError, UsageError, VibeAroundError, from_wire
 from transports.bus.api import Delivery
@@ -27,7 +28,7 @@ from transports.bus.vocabulary.handover import (
     SettleClaim,
 )
 from transports.bus.vocabulary.lists import FindWorkspace, ListWorkspaces
-from transports.bus.vocabulary.storage import Load
+from transports.bus.vocabulary.storage import Load, Read
 from transports.bus.vocabulary.surface import Submit
 from transports.bus.vocabulary.threads import GetAgents, RouteAsk, SetProfile, ThreadStatus
 
@@ -66,13 +67,15 @@ class RouteCommands:
         elif name == "workspace":
             self._ask("workspaces", ListWorkspaces(), lambda d: say(text.workspace_list(d["workspaces"], self._r.cwd)), fail)
         elif name == "agent":
-            self._with_status(lambda s: self._agents(say, fail, s.get("agent", "")), fail)
+            self.with_status(lambda s: self._agents(say, fail, s.get("agent", "")), fail)
         elif name == "profile":
             say("Profiles:\n* direct  the agent's own login")
+        elif name == "session" and command.form == "search":
+            self._search(say, fail, command.arg)
         elif name == "session":
-            self._with_status(lambda s: self._sessions(say, fail, s), fail)
+            self.with_status(lambda s: self._sessions(say, fail, s), fail)
         elif name == "mode":
-            self._with_status(lambda s: say(text.mode_list(s.get("modes") or [], s.get("mode") or "")), fail)
+            self.with_status(lambda s: say(text.mode_list(s.get("modes") or [], s.get("mode") or "")), fail)
         else:
             fail(UsageError(f"/{name} does not answer at once.", code="unknown_command"))
 
@@ -88,7 +91,7 @@ class RouteCommands:
 
         self._r.ask(address, message, answered, limit_s=25.0)
 
-    def _with_status(self, then: Callable[[dict[str, Any]], None], fail: Callable[[VibeAroundError], None]) -> None:
+    def with_status(self, then: Callable[[dict[str, Any]], None], fail: Callable[[VibeAroundError], None]) -> None:
         """The attached thread's state, or {} without one."""
         if not self._r.thread:
             then({})
@@ -96,7 +99,7 @@ class RouteCommands:
         self._ask(f"thread/{self._r.thread}", ThreadStatus(), then, fail)
 
     def _status(self, say: Say, fail: Callable[[VibeAroundError], None]) -> None:
-        self._with_status(lambda s: say(text.status_text(s, self._r.route, len(self._r.lane))), fail)
+        self.with_status(lambda s: say(text.status_text(s, self._r.route, len(self._r.lane))), fail)
 
     def _agents(self, say: Say, fail: Callable[[VibeAroundError], None], current: str) -> None:
         self._ask("catalog", GetAgents(), lambda d: say(text.agent_list(d["agents"], current)), fail)
@@ -107,6 +110,11 @@ class RouteCommands:
         listing = ListSessions(status["agent"], status["cwd"], 10)
         now = self._r.clock.now()
         self._ask("attacher", listing, lambda d: say(text.session_list(d["sessions"], status.get("session", ""), now)), fail)
+
+    def _search(self, say: Say, fail: Callable[[VibeAroundError], None], words: str) -> None:
+        now = self._r.clock.now()
+        read = Read("search", {"words": words, "limit": 8}, 20.0)
+        self._ask("reader", read, lambda d: say(text.hit_list(d["hits"], words, now)), fail)
 
     def _handover(self, say: Say, fail: Callable[[VibeAroundError], None]) -> None:
         def issued(answer: Any) -> None:
@@ -155,12 +163,12 @@ class RouteCommands:
         self._r.working()
         handler = getattr(self, f"_do_{command.name}", None)
         if handler is None:
-            self._fail(item, UsageError(f"/{command.name} cannot be used like that.", hint="See /help."))
+            self.fail(item, UsageError(f"/{command.name} cannot be used like that.", hint="See /help."))
         else:
             try:
                 handler(item, command)
             except VibeAroundError as error:
-                self._fail(item, error)
+                self.fail(item, error)
         return True
 
     def _during_turn(self, item: Item, command: Command) -> bool:
@@ -183,7 +191,7 @@ class RouteCommands:
             if option == "drop":
                 self._r.working()
                 self.unclaim(item)
-                self._reply(item, f"Dropped /{command.name}: the turn goes on.")
+                self.reply(item, f"Dropped /{command.name}: the turn goes on.")
             elif option == "stop":
                 # `waiting` stays: the lane goes on when the turn is over.
                 self._r.stop({**item.sender, "role": item.sender.get("role", "owner")}, lambda _: None)
@@ -191,24 +199,24 @@ class RouteCommands:
         self._r.question(ask, answered)
         return False
 
-    def _reply(self, item: Item, words: str) -> None:
+    def reply(self, item: Item, words: str) -> None:
         rest = text.rest_note(item.parsed.rest) if isinstance(item.parsed, Command) else ""
         self._r.finish(item, {"event": "reply", "text": f"{words}\n{rest}" if rest else words})
 
-    def _fail(self, item: Item, error: VibeAroundError) -> None:
+    def fail(self, item: Item, error: VibeAroundError) -> None:
         self._r.finish(item, error_event(error.to_wire()))
 
-    def _call(self, item: Item, address: str, message: Any, then: Callable[[Any], None], *, limit_s: float = 60.0) -> None:
+    def call(self, item: Item, address: str, message: Any, then: Callable[[Any], None], *, limit_s: float = 60.0) -> None:
         """Ask on behalf of a lane item; a failure is its answer."""
 
         def answered(answer: Any) -> None:
             if isinstance(answer, Failed):
-                self._fail(item, from_wire(answer.error))
+                self.fail(item, from_wire(answer.error))
                 return
             try:
                 then(answer)
             except VibeAroundError as error:
-                self._fail(item, error)
+                self.fail(item, error)
 
         self._r.ask(address, message, answered, limit_s=limit_s)
 
@@ -219,7 +227,7 @@ class RouteCommands:
             self.claim(item, lambda: self._do_pickup(item, command))
             return
         if isinstance(claim, Failed):
-            self._fail(item, from_wire(claim.error))
+            self.fail(item, from_wire(claim.error))
             return
         attach = AttachExternal(self._r.route, claim.payload, item.sender, key=item.key)
 
@@ -227,15 +235,15 @@ class RouteCommands:
             ok = isinstance(answer, Attached)
             self._r.tell("handover", SettleClaim(claim.code, self._r.route, ok))
             if ok:
-                self._reply(item, text.attached_text(answer))
+                self.reply(item, text.attached_text(answer))
             else:
-                self._fail(item, from_wire(answer.error))
+                self.fail(item, from_wire(answer.error))
 
         self._r.ask("attacher", attach, done, limit_s=self._r.settings.threads.pickup_wait_s + self._r.settings.choices.expire_s + 60)
 
     def _do_new(self, item: Item, command: Command) -> None:
         def made(answer: Any) -> None:
-            self._reply(item, text.started_text(answer))
+            self.reply(item, text.started_text(answer))
 
         def known(status: dict[str, Any]) -> None:
             new = NewThread(
@@ -245,36 +253,36 @@ class RouteCommands:
             # The thread left behind is closed when nobody else is on it.
             leave = Detach(self._r.route, True, item.sender)
             if status:
-                self._call(item, "attacher", leave, lambda _: self._call(item, "attacher", new, made))
+                self.call(item, "attacher", leave, lambda _: self.call(item, "attacher", new, made))
             else:
-                self._call(item, "attacher", new, made)
+                self.call(item, "attacher", new, made)
 
-        self._with_status(known, lambda error: self._fail(item, error))
+        self.with_status(known, lambda error: self.fail(item, error))
 
     def _do_close(self, item: Item, command: Command) -> None:
         def done(answer: Any) -> None:
             if not answer.data["thread"]:
-                self._reply(item, "Nothing is open in this chat.")
+                self.reply(item, "Nothing is open in this chat.")
             elif answer.data["closed"]:
-                self._reply(item, "Conversation closed. Write something, or /new, to start another.")
+                self.reply(item, "Conversation closed. Write something, or /new, to start another.")
             else:
-                self._reply(item, "This chat has left the conversation; it stays open for the others on it.")
+                self.reply(item, "This chat has left the conversation; it stays open for the others on it.")
 
-        self._call(item, "attacher", Detach(self._r.route, True, item.sender), done)
+        self.call(item, "attacher", Detach(self._r.route, True, item.sender), done)
 
     def _do_workspace(self, item: Item, command: Command) -> None:
         def found(answer: Any) -> None:
-            self._with_status(lambda s: earlier(answer.data, s), lambda e: self._fail(item, e))
+            self.with_status(lambda s: earlier(answer.data, s), lambda e: self.fail(item, e))
 
         def earlier(workspace: dict[str, Any], status: dict[str, Any]) -> None:
             agent = status.get("agent", "")
             if status.get("workspace") == workspace["id"]:
-                self._reply(item, f"This chat is in {workspace['cwd']} already. /new starts another conversation there.")
+                self.reply(item, f"This chat is in {workspace['cwd']} already. /new starts another conversation there.")
                 return
             load = Load("open_threads", [workspace["id"], agent])
-            self._call(item, "history", load, lambda a: self._offer_earlier(item, workspace["id"], agent, a.data["threads"]))
+            self.call(item, "history", load, lambda a: self._offer_earlier(item, workspace["id"], agent, a.data["threads"]))
 
-        self._call(item, "workspaces", FindWorkspace(command.arg), found)
+        self.call(item, "workspaces", FindWorkspace(command.arg), found)
 
     def _offer_earlier(self, item: Item, workspace: str, agent: str, threads: list[dict[str, Any]]) -> None:
         """Coming back to a workspace: its open conversations are offered before another one is begun."""
@@ -293,13 +301,13 @@ class RouteCommands:
                 self._start(item, workspace, agent)
                 return
             attach = AttachThread(self._r.route, option, item.sender)
-            self._call(item, "attacher", attach, lambda a: self._reply(item, text.attached_text(a)))
+            self.call(item, "attacher", attach, lambda a: self.reply(item, text.attached_text(a)))
 
         self._r.question(ask, answered)
 
     def _start(self, item: Item, workspace: str, agent: str) -> None:
         new = NewThread(self._r.route, workspace=workspace, agent=agent, cwd="" if workspace else item.workspace, sender=item.sender)
-        self._call(item, "attacher", new, lambda a: self._reply(item, text.started_text(a)))
+        self.call(item, "attacher", new, lambda a: self.reply(item, text.started_text(a)))
 
     def _do_agent(self, item: Item, command: Command) -> None:
         if command.form == "pass":
@@ -312,19 +320,22 @@ class RouteCommands:
             row = next((a for a in answer.data["agents"] if command.arg.casefold() in (a["id"], *a["aliases"])), None)
             if row is not None and not row["installed"]:
                 raise AgentError(f"{row['name']} is not installed here.", hint=row["why"], code="agent_missing")
-            self._with_status(lambda s: self._start(item, s.get("workspace", ""), command.arg), lambda e: self._fail(item, e))
+            self.with_status(lambda s: self._start(item, s.get("workspace", ""), command.arg), lambda e: self.fail(item, e))
 
-        self._call(item, "catalog", GetAgents(), listed)
+        self.call(item, "catalog", GetAgents(), listed)
+
+    def _do_relay(self, item: Item, command: Command) -> None:
+        RelayCommand(self, self._r, item, command).begin()
 
     def _do_profile(self, item: Item, command: Command) -> None:
-        self._call(item, "attacher", SetProfile(self._r.route, command.arg), lambda _: self._reply(item, "Profile is direct."))
+        self.call(item, "attacher", SetProfile(self._r.route, command.arg), lambda _: self.reply(item, "Profile is direct."))
 
     def _do_session(self, item: Item, command: Command) -> None:
         def known(status: dict[str, Any]) -> None:
             if not status:
-                self._fail(item, NotFoundError("This chat has no conversation yet.", hint="Write something first, or /pickup CODE."))
+                self.fail(item, NotFoundError("This chat has no conversation yet.", hint="Write something first, or /pickup CODE."))
                 return
-            self._call(item, "attacher", ListSessions(status["agent"], status["cwd"], 50), lambda a: listed(status, a.data["sessions"]))
+            self.call(item, "attacher", ListSessions(status["agent"], status["cwd"], 50), lambda a: listed(status, a.data["sessions"]))
 
         def listed(status: dict[str, Any], sessions: list[dict[str, Any]]) -> None:
             chosen = text.select_session(sessions, command.arg)
@@ -334,9 +345,9 @@ class RouteCommands:
             }
             attach = AttachExternal(self._r.route, payload, item.sender, key=item.key)
             limit = self._r.settings.threads.pickup_wait_s + self._r.settings.choices.expire_s + 60
-            self._call(item, "attacher", attach, lambda a: self._reply(item, text.attached_text(a)), limit_s=limit)
+            self.call(item, "attacher", attach, lambda a: self.reply(item, text.attached_text(a)), limit_s=limit)
 
-        self._with_status(known, lambda error: self._fail(item, error))
+        self.with_status(known, lambda error: self.fail(item, error))
 
     def _do_mode(self, item: Item, command: Command) -> None:
         if not self._r.thread:

@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclass(slots=True)
 class Turn:
-    """One prompt of one route. `id` is unique everywhere, `key` within its route. `kind`: prompt or mode."""
+    """One prompt of one route. `id` is unique everywhere, `key` within its route. `kind`: prompt, mode, plan, or
+    relay (a prompt of ours that holds what another agent did)."""
 
     id: str
     key: str
@@ -35,7 +36,8 @@ class Turn:
         return [{"type": "text", "text": self.text}, *self.attachments]
 
     def asked(self) -> dict[str, Any]:
-        return {"event": "asked", "key": self.key, "route": self.route, "by": self.person, "text": self.text}
+        text = f"{self.text.strip().partition(chr(10))[0]} …" if self.kind == "relay" else self.text
+        return {"event": "asked", "key": self.key, "route": self.route, "by": self.person, "text": text}
 
 
 def who(sender: dict[str, Any]) -> str:

@@ -31,8 +31,9 @@ class Command:
     """One of the table's commands.
 
     `form`: "" (takes no form), list, switch (arg = what to switch to), pass (`/agent /CMD …`: arg is the agent's own
-    command with its slash, further lines included). `profile`: only of `/switch host AGENT PROFILE`. `rest`: the
-    lines after the first, which a command does not use (see text.rest_note).
+    command with its slash, further lines included). `profile`: only of `/switch host AGENT PROFILE` and `/relay AGENT PROFILE`.
+    `rest`: the lines after the first; `/relay` gives them to the agent as the next step, others do not use them (see
+    text.rest_note).
     """
 
     name: str
@@ -78,6 +79,8 @@ def _command(word: str, arg: str, rest: str) -> Command | Unknown:
         return _switch(arg, rest)
     if name == "pickup":
         return _pickup(arg, rest)
+    if name == "relay":
+        return _relay(arg, rest)
     if name in _FORMED:
         return _formed(name, arg, rest)
     return Command(name, arg, rest=rest)
@@ -93,6 +96,10 @@ def _formed(name: str, arg: str, rest: str) -> Command | Unknown:
             return _misused(name, f"{name} --switch ID", f"/{name} --switch needs what to switch to.")
     elif head.startswith("--switch="):
         arg = arg.removeprefix("--switch=").strip()
+    elif name == "session" and head.casefold() == "search":
+        if not tail.strip():
+            return _misused(name, "session search WORDS", "/session search needs words to look for.")
+        return Command(name, tail.strip(), "search", rest=rest)
     elif name == "agent" and arg.startswith("/"):
         if len(arg) == 1 or arg[1].isspace():
             return _misused(name, "agent /CMD", "/agent / needs the agent's own command, for example /agent /compact.")
@@ -105,12 +112,16 @@ def _formed(name: str, arg: str, rest: str) -> Command | Unknown:
 
 
 def _switch(arg: str, rest: str) -> Command | Unknown:
-    usage = "/switch host AGENT [PROFILE] or /switch workspace W"
+    usage = "/switch host AGENT [PROFILE] [--relay] or /switch workspace W"
     kind, _, target = arg.partition(" ")
     target = target.strip()
     if kind.casefold() in ("workspace", "ws") and target:
         return Command("workspace", target, "switch", rest=rest)
     if kind.casefold() in ("host", "agent") and target:
+        words = target.split()
+        if "--relay" in words:
+            words.remove("--relay")
+            return _relay(" ".join(words), rest)
         agent, _, profile = target.partition(" ")
         profile = profile.strip()
         if " " not in profile:
@@ -126,6 +137,13 @@ def _pickup(arg: str, rest: str) -> Command | Unknown:
             'Write /pickup and the code, for example /pickup K7QM. Say "hand over" to the agent to get one.',
         )
     return Command("pickup", arg, rest=rest)
+
+
+def _relay(arg: str, rest: str) -> Command | Unknown:
+    words = arg.split()
+    if not 1 <= len(words) <= 2 or words[0].startswith("-"):
+        return _misused("relay", "relay AGENT", "Write /relay AGENT [PROFILE], for example /relay codex. /agent lists them.")
+    return Command("relay", words[0], profile=words[1] if len(words) == 2 else "", rest=rest)
 
 
 def _misused(name: str, usage: str, reply: str) -> Unknown:

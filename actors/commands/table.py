@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Form = Literal["", "list", "switch", "pass"]
+Form = Literal["", "list", "switch", "pass", "search"]
 Role = Literal["viewer", "member", "owner", "agent"]
 When = Literal["at_once", "claimed", "in_order"]
 
@@ -72,10 +72,15 @@ COMMANDS: dict[str, Entry] = {
         "/profile [list|ID]", "list the profiles, or change it (same session)", {"list": _LOOK, "switch": _BIND}
     ),
     "session": Entry(
-        "/session [list|ID]", "list the agent's sessions here, or go on in one", {"list": _LOOK, "switch": _BIND}
+        "/session [list|ID|search WORDS]",
+        "list the agent's sessions here, go on in one, or find sessions by what was said",
+        {"list": _LOOK, "switch": _BIND, "search": Rule("at_once", "owner")},
     ),
+    "relay": Entry("/relay AGENT [PROFILE]", "go on with this conversation in another agent", {"": _BIND}),
     "switch": Entry(
-        "/switch host AGENT [PROFILE], /switch workspace W", "long forms of /agent ID and /workspace ID", {"": _BIND}
+        "/switch host AGENT [PROFILE] [--relay], /switch workspace W",
+        "long forms of /agent ID, /relay AGENT and /workspace ID",
+        {"": _BIND},
     ),
     "mode": Entry(
         "/mode [ID]", "list the agent's modes, or set one", {"list": _LOOK, "switch": Rule("in_order", "owner")}
@@ -133,4 +138,6 @@ def _form_of(command: str, arg: str) -> str:
         return ""
     if not arg or arg in ("list", "--list"):
         return "list"
+    if "search" in rules and arg.partition(" ")[0].casefold() == "search":
+        return "search"
     return "pass" if arg.startswith("/") and "pass" in rules else "switch"

@@ -86,6 +86,16 @@ def session_list(rows: list[dict[str, Any]], current: str, now: float) -> str:
     return "\n".join(["Sessions here (/session ID goes on in one):", *lines])
 
 
+def hit_list(rows: list[dict[str, Any]], words: str, now: float) -> str:
+    if not rows:
+        return f"No session holds {shorten(words, 60)!r}."
+    lines = []
+    for r in rows:
+        lines.append(f"- {r['agent']} {r['id']}  {shorten(r['title'] or 'untitled')}  {ago(r['updated_at'], now)}")
+        lines.append(f"  {r['cwd']}: {shorten(r['snippet'], 160)}")
+    return "\n".join(["Found (newest first; /session ID goes on in one of this agent):", *lines])
+
+
 def mode_list(modes: list[dict[str, Any]], current: str) -> str:
     if not modes:
         return "The agent has not said which modes it has; send it a message first."

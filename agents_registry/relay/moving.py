@@ -86,7 +86,7 @@ def prepare(
         what = f"The directory of session {source.id}, {cwd}, is gone." if cwd else f"The session {source.id} names no directory."
         raise NotFoundError(what, hint="Give another one with --cwd, or bring it back; nothing is created in its place.", code="cwd_gone")
     options = replace(options, cwd=str(Path(cwd).absolute()))
-    link = None if new or links is None or target == source.agent else _known(links, source, target, env)
+    link = None if new or links is None or target == source.agent else known_link(links, source, target, env)
     if link is None:
         return Prepared(source, conversation, target, carry(conversation, target, options))
     fresh = new_since(conversation, link.mine.seen)
@@ -147,7 +147,7 @@ def deliver(
     return Moved(way, done.info, "", notes)
 
 
-def _known(links: RelayMap, source: SessionInfo, target: str, env: Mapping[str, str]) -> Link | None:
+def known_link(links: RelayMap, source: SessionInfo, target: str, env: Mapping[str, str]) -> Link | None:
     """The link to a session of `target` that still exists; links to gone ones are forgotten."""
     while (link := links.find(source.agent, source.id, _root(source), target)) is not None:
         found = catalog.resolve(env, target, link.other.id)

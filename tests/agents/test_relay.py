@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.agents.home import AgentHome
-from tests.agents.kinds import CLAUDE_KIND, CODEX_KIND, Kind
+from tests.agents.kinds import CLAUDE_KIND, CODEX_KIND, Kind, code_in, daemon_for
 from tests.agents.rig import FakeModel
+from tests.daemon import needs_va
 
 pytestmark = pytest.mark.agents
 KINDS = {"claude": CLAUDE_KIND, "codex": CODEX_KIND}
@@ -39,6 +40,7 @@ def talk(kind: Kind, home: AgentHome, work: Path, *prompts: str) -> str:
     return session
 
 
+@pytest.mark.requires("R5.native", "R6.back", "R6.no-supervisor")
 @pytest.mark.parametrize(("source", "target"), [("claude", "codex"), ("codex", "claude")])
 def test_the_receiving_agent_goes_on_with_goal_decisions_and_last_turns_and_back_comes_what_is_new(
     source: str, target: str, model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
@@ -67,6 +69,7 @@ def test_the_receiving_agent_goes_on_with_goal_decisions_and_last_turns_and_back
     assert [{row["a"]["id"], row["b"]["id"]} for row in shown] == [{first, session}]
 
 
+@pytest.mark.requires("R4.full", "R5.sources-kept")
 def test_a_source_is_left_as_it_is_and_full_carries_every_word_and_tool_call(
     model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
 ) -> None:
@@ -81,3 +84,43 @@ def test_a_source_is_left_as_it_is_and_full_carries_every_word_and_tool_call(
     assert path.read_bytes() == before
     assert CLAUDE_KIND.run(home, "what was it", cwd=work, resume=moved["session"]).code == 0
     assert model.wait_text("what was it").holds("remember mango", "ECHO#1: remember mango", "echo one two", "one two", "finished")
+
+
+@pytest.mark.requires("R6.chat", "R6.map", "R6.back", "R3.search-chat")
+@needs_va
+def test_in_a_chat_a_conversation_moves_to_another_agent_and_back(model: FakeModel, home: AgentHome, work: Path, tmp_path: Path) -> None:
+    home.trust(work)
+    with daemon_for(tmp_path, home, CLAUDE_KIND) as daemon:
+        for text in ("The goal is a banana parser.", "SAY{We decided to use recursive descent.}", "no kiwi please", "third thing", "fourth thing"):
+            first = daemon.send(text, chat="a", workspace=work)
+        moved = daemon.send("/relay codex", chat="a", seconds=120)
+        assert "Codex has what was said and done" in moved.reply
+        turn = daemon.send("and now go on", chat="a")
+        assert (turn.session["agent"], turn.session["start"]) == ("codex", "resumed")
+        asked = model.wait_text("and now go on")
+        assert asked.holds("The goal is a banana parser.", "We decided to use recursive descent.", "no kiwi please", "fourth thing")
+        back = daemon.send("/relay claude", chat="a", seconds=120)
+        assert back.session["session"] == first.session["session"]
+        again = daemon.send("what was that", chat="a")
+        assert again.session["thread"] == first.session["thread"]
+        said = model.wait_text("what was that")
+        assert said.holds("Record of earlier work with another tool", "and now go on")
+        found = daemon.send("/session search recursive descent", chat="a")
+        assert "claude" in found.reply
+        assert daemon.va("relay", "map", "--json").json()
+
+
+@needs_va
+@pytest.mark.requires("R6.code-from")
+def test_a_live_handover_code_names_the_conversation_to_carry_and_stays_good_for_a_pickup(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    with daemon_for(tmp_path, home, CLAUDE_KIND) as daemon:
+        session = daemon.send("remember banana", chat="a", workspace=work).session["session"]
+        code = code_in(daemon.send("/handover", chat="a").reply)
+        shown = daemon.va("relay", code, "--to", "codex", "--dry-run", "--json").json()
+        assert session in shown["source"]
+        assert "remember banana" in shown["text"]
+        assert "Picked up" in daemon.send(f"/pickup {code}", chat="b").reply
+        unknown = daemon.va("relay", code, "--to", "codex", "--dry-run", check=False)
+        assert (unknown.code, code in unknown.err) == (6, True)

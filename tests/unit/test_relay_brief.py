@@ -42,6 +42,7 @@ def sections(carried: Carried) -> dict[str, str]:
     return {part.split("\n")[0]: part for part in carried.brief.split("\n## ")}
 
 
+@pytest.mark.requires("R4.brief")
 def test_a_brief_names_goal_constraints_decisions_todos_files_commands_errors_and_what_is_next(tmp_path: Path) -> None:
     (tmp_path / "parser.py").write_text("c\n")
     carried = carry(planned(str(tmp_path)), "codex")
@@ -89,6 +90,7 @@ def test_a_brief_as_text_opens_as_a_record_and_ends_with_the_next_step_or_asks_t
     assert "ask before assuming" in text
 
 
+@pytest.mark.requires("R4.brief")
 def test_everything_stays_within_the_budget_and_what_goes_is_named() -> None:
     made = Builder("claude", "s")
     made.cwd = "/w"

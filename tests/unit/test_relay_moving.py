@@ -65,6 +65,7 @@ def codex_says(info: SessionInfo, *texts: str) -> None:
                 file.write(json.dumps({"timestamp": "2027-01-01T00:00:00.000Z", "type": what, "payload": payload}) + "\n")
 
 
+@pytest.mark.requires("R6.drift", "R6.back", "R5.sources-kept")
 def test_a_relay_writes_a_session_and_the_way_back_brings_only_what_is_new_and_names_changed_files(
     env: dict[str, str], source: SessionInfo, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_relay_writes_a_session_and_the_way_back_brings_only_what_is_new_and_n
     assert source.path.read_bytes() == before
 
 
+@pytest.mark.requires("R5.proven")
 def test_a_session_that_the_target_does_not_load_is_removed_and_the_text_given_with_the_reason(
     env: dict[str, str], source: SessionInfo, tmp_path: Path
 ) -> None:
@@ -119,6 +121,7 @@ def test_an_old_codex_gets_the_form_that_it_reads(env: dict[str, str], source: S
         assert ("paginated" in moved.session.path.read_text().splitlines()[0]) is paginated
 
 
+@pytest.mark.requires("R6.cwd-gone")
 def test_a_directory_that_is_gone_is_named_and_another_can_be_given(env: dict[str, str], source: SessionInfo, tmp_path: Path) -> None:
     (tmp_path / "work" / "a.py").unlink()
     (tmp_path / "work").rmdir()
@@ -181,6 +184,7 @@ def test_a_brief_goes_to_a_file_that_is_never_overwritten(env: dict[str, str], s
     assert isinstance(run(f"claude:{source.id}", "--to", "kimi", "--out", str(out)).exception, RefusedError)
 
 
+@pytest.mark.requires("R4.fresh-advice")
 def test_secrets_left_in_are_asked_about_and_short_sessions_need_force(env: dict[str, str], source: SessionInfo, tmp_path: Path) -> None:
     asked = run(f"claude:{source.id}", "--to", "codex", "--no-redact")
     assert isinstance(asked.exception, RefusedError)
@@ -194,6 +198,7 @@ def test_secrets_left_in_are_asked_about_and_short_sessions_need_force(env: dict
     assert run("demo:demo-one", "--to", "codex", "--force", "--print-cwd").stdout == f"{tmp_path}/work\n"
 
 
+@pytest.mark.requires("R6.library")
 def test_the_example_of_the_library_runs_as_documented(env: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = DemoSessionFile.create(root_of(os.environ), "demo-one", str(tmp_path), at=1000.0)
     made.append("user", "Build a kiwi press.", at=1000.0)

@@ -42,7 +42,7 @@ def relay(
 ) -> int:  # fmt: skip
     """Go on with the conversation FROM in another agent.
 
-    FROM is AGENT:latest (of this directory), AGENT:ID, a session file, or a thread's id. `va relay map` lists what was
+    FROM is AGENT:latest (of this directory), AGENT:ID, a session file, a thread's id, or a live handover code. `va relay map` lists what was
     relayed, and which of its files changed since.
     """
     if source == "map":
@@ -255,7 +255,33 @@ def _source(source: str, cwd: str | None) -> SessionInfo:
         if current is None:
             raise NotFoundError(f"The thread {source} has no session yet.", hint="Say something in it first.")
         return catalog.resolve_one(os.environ, str(data["host"]["agent"]), str(current))
+    if _may_be_code(source):
+        return _of_code(source)
     return _chosen(source, "", None)
+
+
+def _may_be_code(source: str) -> bool:
+    from transports.codes import read_code
+
+    return len(source.replace("/pickup", "").strip()) <= _LONGEST_CODE and bool(read_code(source).code)
+
+
+_LONGEST_CODE = 8
+"""As people type one: with a blank or a dash in it."""
+
+
+def _of_code(typed: str) -> SessionInfo:
+    """The session that a live handover code names; the code stays good. Raises CodeError, NotRunningError."""
+    import os
+
+    from agents_registry.sessions import catalog
+    from transports.bus.vocabulary.handover import ReadCode
+    from transports.cli.connect import ask
+    from transports.cli.pickup import code_of
+
+    named: dict[str, Any] = ask("attacher", ReadCode(code_of(typed))).data
+    places = {str(name): str(value) for name, value in (named.get("env") or {}).items()}
+    return catalog.resolve_one({**os.environ, **places}, str(named["agent"]), str(named["session"]))
 
 
 def _directory(cwd: str) -> str | None:

@@ -60,6 +60,13 @@ class SettleClaim:
     done: bool
 
 
+@message("read_code")
+class ReadCode:
+    """Address `attacher`: what a live code names, without using it up. Answered with Ok (the fields of IssueCode) or Failed."""
+
+    code: str
+
+
 @message("prepare_handover")
 class PrepareHandover:
     """Address `attacher`: check a session against its store, then issue a code. Answered with CodeIssued or Failed.

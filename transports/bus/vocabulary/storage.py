@@ -55,7 +55,7 @@ class Posted:
 
 @message("read")
 class Read:
-    """Address `reader`. `op`: resolve, list, check_cwd, real_path, turn_running, tail, live_writer, identify, search.
+    """Address `reader`. `op`: resolve, list, check_cwd, make_default, writer, tail, added, identify, search, relay, relay_given.
 
     Answered with Ok (see actors.reader_ops) or Failed; a request that takes longer than `deadline_s` fails with busy.
     """

@@ -1,0 +1,147 @@
+"""`/relay AGENT`: the chat's conversation goes on in another agent.
+
+The reader reads the session and makes what is carried; here the chat is moved to it: to the session that was written, to
+the earlier one that knows the beginning, or to a new conversation whose first turn is the brief. The old conversation
+stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from actors.commands import Command
+from agents_registry.errors import AgentError, NotFoundError, UsageError, VibeAroundError
+from transports.bus.vocabulary.handover import AttachExternal, NewThread
+from transports.bus.vocabulary.storage import Read
+from transports.bus.vocabulary.threads import GetAgents, RouteAsk, ThreadNotice
+
+if TYPE_CHECKING:
+    from actors.route_commands import RouteCommands
+    from actors.routes import Item, RouteActor
+
+
+RELAY_S = 150.0
+"""Of one relay in the reader: the longest session is read in seconds, the rest is for the agent's start in the proof."""
+
+
+class RelayCommand:
+    """One relay on its way; lives as long as its answers come."""
+
+    def __init__(self, commands: RouteCommands, route: RouteActor, item: Item, command: Command) -> None:
+        self._c = commands
+        self._r = route
+        self._item = item
+        self._next = command.rest.strip()
+        self._wanted = command.arg.casefold()
+        self._profile = command.profile
+        self._to = ""
+        self._name = ""
+        self._old: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        if self._profile not in ("", "direct"):
+            raise NotFoundError(f"There is no profile {self._profile!r}.", hint="`direct` is the only profile for now.")
+        self._c.call(self._item, "catalog", GetAgents(), self._agents)
+
+    def _agents(self, answer: Any) -> None:
+        rows = answer.data["agents"]
+        row = next((a for a in rows if self._wanted in (a["id"], *a["aliases"])), None)
+        if row is None:
+            raise NotFoundError(f"There is no agent {self._wanted!r}.", hint="/agent lists them.")
+        if not row["installed"]:
+            raise AgentError(f"{row['name']} is not installed here.", hint=row["why"], code="agent_missing")
+        self._to, self._name = row["id"], row["name"]
+        self._c.with_status(self._known, self._fail)
+
+    def _known(self, status: dict[str, Any]) -> None:
+        if not status or not status.get("session"):
+            raise NotFoundError("This chat has no session yet that could go on elsewhere.", hint=f"/agent {self._to} begins one.")
+        if status["agent"] == self._to:
+            raise UsageError(f"This conversation is with {self._name} already.", hint="/session goes on in another session of it.")
+        self._old = status
+        self._read(force=False)
+
+    def _args(self, **more: Any) -> dict[str, Any]:
+        old = self._old
+        return {"agent": old["agent"], "session": old["session"], "cwd": old["cwd"], "to": self._to, **more}
+
+    def _read(self, *, force: bool) -> None:
+        read = Read("relay", self._args(force=force, next_step=self._next), RELAY_S)
+        self._c.call(self._item, "reader", read, self._carried, limit_s=RELAY_S + 15)
+
+    def _carried(self, answer: Any) -> None:
+        data = answer.data
+        if data.get("advice"):
+            self._ask_fresh(str(data["advice"]))
+        elif data["session"]:
+            payload = {
+                "agent": self._to, "session": data["session"], "cwd": data["cwd"], "profile": "direct",
+                "store_root": data["store_root"], "env": {},
+            }
+            attach = AttachExternal(self._r.route, payload, self._item.sender, key=self._item.key)
+            limit = self._r.settings.threads.pickup_wait_s + self._r.settings.choices.expire_s + 60
+            self._c.call(self._item, "attacher", attach, lambda a: self._moved(a, data), limit_s=limit)
+        else:
+            self._begin(lambda a: self._moved(a, data))
+
+    def _begin(self, then: Callable[[Any], None]) -> None:
+        new = NewThread(self._r.route, workspace=self._old.get("workspace", ""), agent=self._to, sender=self._item.sender)
+        self._c.call(self._item, "attacher", new, then)
+
+    def _ask_fresh(self, why: str) -> None:
+        options = [["go_on", "carry it all the same"], ["fresh", f"a fresh conversation with {self._name}"], ["cancel", "do nothing"]]
+        ask = RouteAsk(
+            self._r.new_id("q"), f"{why}: a fresh conversation is cleaner. What now?", options, "cancel",
+            self._r.settings.choices.expire_s, self._item.key,
+        )
+
+        def answered(option: str, by: str) -> None:
+            if option == "go_on":
+                self._read(force=True)
+            elif option == "fresh":
+                self._begin(self._fresh)
+            else:
+                self._c.reply(self._item, "Nothing was carried; this conversation stays as it is.")
+
+        self._r.question(ask, answered)
+
+    def _fresh(self, attached: Any) -> None:
+        self._arrived(attached)
+        self._finish(f"New conversation with {self._name} in {attached.cwd} (thread {attached.thread}).", self._next)
+
+    def _moved(self, attached: Any, data: dict[str, Any]) -> None:
+        old, way = self._old, data["way"]
+        self._arrived(attached)
+        came = f"from {old['agent']} (session {old['session']}, thread {old['id']}, which stays open)"
+        what = {
+            "native": f"{self._name} has what was said and done {came} in its session {data['session']}.",
+            "resume": f"{self._name} goes on in its earlier session {data['session']} with what is new {came}.",
+            "brief": f"{self._name} gets a brief of what was said and done {came} as its first turn.",
+        }[way]
+        self._r.tell(f"thread/{old['id']}", ThreadNotice(f"Goes on with {self._name} in the thread {attached.thread}.", "relay"))
+        self._r.tell(f"thread/{attached.thread}", ThreadNotice(f"Goes on {came}.", "relay"))
+        words = "\n".join([what, f"Directory: {attached.cwd}", *data["notes"]])
+        if data["text"]:
+            self._finish(words, data["text"], "relay")
+        else:
+            self._finish(words, self._next)
+        if way == "resume" and data["text"]:
+            # Should this be missed, the next relay brings it once more.
+            self._r.ask("reader", Read("relay_given", self._args(), RELAY_S), lambda _: None, limit_s=RELAY_S + 15)
+
+    def _arrived(self, attached: Any) -> None:
+        # The attacher says the same, but perhaps only after this goes on.
+        self._r.thread, self._r.cwd = attached.thread, attached.cwd
+
+    def _finish(self, words: str, prompt: str, kind: str = "prompt") -> None:
+        """Answer; or, when something is to be said to the agent, that becomes this message's turn, and what comes later
+        waits for its end."""
+        if not prompt:
+            self._r.finish(self._item, {"event": "reply", "text": words})
+            return
+        self._r.say({"event": "notice", "text": words, "what": "relay", "key": self._item.key})
+        self._r.forward(self._item, prompt, kind)
+
+    def _fail(self, error: VibeAroundError) -> None:
+        self._c.fail(self._item, error)
