@@ -56,7 +56,8 @@ def add(kind: str, name: str, given: tuple[str, ...], as_json: bool) -> None:
     emit(f"{platform.title}: {clean(checked.account or name)} is added as {name}.")
     for note in checked.notes:
         emit(f"  {clean(note)}")
-    _show_claim(answer, checked)
+    if platform.surface is not None:  # a page has no people to claim it
+        _show_claim(answer, checked)
 
 
 @bridge.command("claim")
