@@ -92,7 +92,8 @@ class TailCheck:
         ours, theirs = str(ends.get("ours") or ""), str(ends.get("theirs") or "")
         if not ours:
             self._ask("tail", {}, self._noted)
-            t.pump()
+            if len(t.queue):
+                t.pump()
             return
         before, t.session = t.session, ours
         shown = {"event": "notice", "what": "forked", "ours": ours, "theirs": theirs, "text": (
