@@ -64,7 +64,7 @@ class _Bridge:
     users: dict[str, dict[str, str]] = field(default_factory=dict)
     claim: _Claim | None = None
     policy: RestartPolicy = field(default_factory=RestartPolicy)
-    stopped: list[Callable[[], None]] = field(default_factory=list)
+    then: Callable[[], None] | None = None
     """What goes on when the process has ended."""
 
     @property
@@ -152,7 +152,7 @@ class Bridges(Mailbox):
         if isinstance(message, BridgeHello):
             self.reply(delivery, BridgeWelcome(list(bridge.users.values()), bridge.claim is not None))
         elif isinstance(message, BridgeState):
-            if message.state in STATES:
+            if message.state in STATES and bridge.wanted:  # one that is being stopped has nothing to say any more
                 self._set(bridge, message.state, message.error)
         else:
             self._claimed(delivery, bridge, message)
@@ -188,15 +188,16 @@ class Bridges(Mailbox):
             raise UsageError(f"The bridge {message.name} is one for {known.kind}.", hint="Give the new one another --name.")
         bridge = known
         bridge.policy.reset()
-        self._again(bridge)
-        self.reply(delivery, Ok({**self._row(bridge), **self._open_claim(bridge)}))
+        # Answered when the process is there or cannot be: what its start lacks is said to the one who added it.
+        self._again(bridge, lambda: self.reply(delivery, Ok({**self._row(bridge), **self._open_claim(bridge)})))
 
     def _control(self, delivery: Delivery, message: ControlBridge) -> None:
         bridge = self._get(message.name)
         answer: dict[str, Any] = {}
         if message.action in ("start", "restart"):
             bridge.policy.reset()
-            if message.action == "restart" or bridge.pid == 0:
+            # "start" also means one that is about to end, or that said it failed and still runs.
+            if message.action == "restart" or bridge.pid == 0 or not bridge.wanted or bridge.state == "failed":
                 self._again(bridge)
         elif message.action == "stop":
             bridge.wanted = False
@@ -279,9 +280,11 @@ class Bridges(Mailbox):
 
     # --- the process ---
 
-    def _start(self, bridge: _Bridge) -> None:
+    def _start(self, bridge: _Bridge, then: Callable[[], None] = lambda: None) -> None:
+        """`then()` when its process is there, or cannot be started."""
         bridge.wanted = True
         if bridge.pid:
+            then()
             return
         bridge.pid = -1  # on its way
         bridge.started = self.clock.monotonic()
@@ -290,19 +293,32 @@ class Bridges(Mailbox):
         def started(answer: Any) -> None:
             if isinstance(answer, Failed):
                 bridge.pid = 0
-                self._set(bridge, "failed", str(answer.error[2] if len(answer.error) > 2 else answer.error))
+                self._set(bridge, "failed", " ".join(str(part) for part in answer.error[2:4]).strip())
+                self._go_on(bridge)
             elif bridge.pid == -1:
                 bridge.pid = int(answer.data["pid"])
+            then()
 
         self.ask("spawner", StartBridge(bridge.name, bridge.kind), started, limit_s=60.0)
 
-    def _again(self, bridge: _Bridge) -> None:
+    def _again(self, bridge: _Bridge, then: Callable[[], None] = lambda: None) -> None:
         """Start it, or end the running process first."""
+        self.cancel_timer(f"start:{bridge.name}")
         if bridge.pid == 0:
-            self._start(bridge)
+            self._start(bridge, then)
             return
         bridge.wanted = True
-        bridge.stopped.append(lambda: self._start(bridge))
+        before = bridge.then
+
+        def ended() -> None:
+            if before is not None:
+                before()
+            if bridge.wanted:
+                self._start(bridge, then)
+            else:
+                then()
+
+        bridge.then = ended
         self._end(bridge)
 
     def _end(self, bridge: _Bridge) -> None:
@@ -315,9 +331,7 @@ class Bridges(Mailbox):
         if bridge is None:
             return
         bridge.pid = 0
-        then, bridge.stopped = bridge.stopped, []
-        if then:
-            then[0]()
+        if self._go_on(bridge):
             return
         if not bridge.wanted:
             self._set(bridge, "stopped", "")
@@ -330,6 +344,13 @@ class Bridges(Mailbox):
             return
         self._set(bridge, "retrying", message.reason)
         self.set_timer(f"start:{bridge.name}", delay)
+
+    @staticmethod
+    def _go_on(bridge: _Bridge) -> bool:
+        then, bridge.then = bridge.then, None
+        if then is not None:
+            then()
+        return then is not None
 
     def _set(self, bridge: _Bridge, state: str, error: str) -> None:
         if bridge.state != state:

@@ -333,8 +333,15 @@ class SpawnerActor(ThreadActor):
 
         c = self._children
         options = find(c.data_dir, name).options.values()
-        wanted = {value.removeprefix("env:") for value in options if value.startswith("env:")} | PROXIES
+        named = {value.removeprefix("env:") for value in options if value.startswith("env:")}
+        wanted = named | PROXIES
         mine = {n: v for source in (c.environ, c.own_environ) for n, v in source.items() if n in wanted or n.lower() in wanted}
+        for variable in sorted(named - mine.keys()):
+            raise UsageError(
+                f"The environment variable {variable} is not set for the daemon, which starts the bridge.",
+                hint=f"Set it in your login shell's profile, then `va up` and `va bridge restart {name}`; or keep the secret in a file: file:PATH.",
+                code="no_variable",
+            )
         words = ["transports.im.main", kind, name]
         env = process_environment(c.environ) | mine
         log = c.data_dir / "logs" / f"bridge-{name}.log"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.bridges import CLAIM_S, CLAIM_TRIES, Bridges
-from agents_registry.errors import from_wire
+from agents_registry.errors import UsageError, from_wire
 from tests.unit.support import Loop
 from transports.bus.api import Delivery, Peer
 from transports.bus.vocabulary.bridges import (
@@ -41,6 +41,10 @@ class Desk:
         self.ended: list[str] = []
         self.pushed: list[BridgePeople] = []
         self.pids = itertools.count(100)
+        self.slow = False
+        """A process takes its time to end: the test says when."""
+        self.lacks = ""
+        """Why no process can be started."""
         self.loop.add("spawner", self._spawner)
         self.loop.add(CHILD, lambda d: self.pushed.append(d.message))
         self.begin(*definitions)
@@ -58,11 +62,14 @@ class Desk:
         message = delivery.message
         if isinstance(message, StartBridge):
             self.started.append(message.name)
-            answer = Ok({"pid": next(self.pids)})
+            answer: Ok | Failed = Ok({"pid": next(self.pids)})
+            if self.lacks:
+                answer = Failed(UsageError(self.lacks, hint="Set it.").to_wire())
             self.loop.switch.send(delivery.sender, answer, sender="spawner", corr=-delivery.corr)
         elif isinstance(message, StopChild):
             self.ended.append(message.name)
-            self.exit("it was ended")
+            if not self.slow:
+                self.exit("it was ended")
 
     def exit(self, reason: str = "killed by SIGKILL") -> None:
         self.loop.switch.send("bridges", ChildExited(CHILD, reason))
@@ -201,3 +208,39 @@ def test_a_bridge_speaks_for_itself_alone(desk: Desk) -> None:
     other = Peer("peer/8", 8, 0, "bridge", "bridge/toy:other")
     answer = desk.loop.ask("bridges", BridgeHello("toy", "t"), peer=other)
     assert isinstance(answer, Failed)
+
+
+def test_a_start_that_meets_the_end_of_a_stop_starts(desk: Desk) -> None:
+    desk.ask(AddBridge("t", "toy"))
+    desk.slow = True
+    desk.ask(ControlBridge("t", "stop"))
+    desk.ask(ControlBridge("t", "start"))
+    desk.exit("it was ended")
+    assert desk.started == ["t", "t"] and desk.row()["state"] == "starting"
+
+
+def test_a_stop_that_meets_a_restart_stops(desk: Desk) -> None:
+    desk.ask(AddBridge("t", "toy"))
+    desk.slow = True
+    desk.ask(ControlBridge("t", "restart"))
+    desk.ask(ControlBridge("t", "stop"))
+    desk.state("running")
+    desk.exit("it was ended")
+    desk.loop.pass_time(600.0)
+    assert desk.started == ["t"] and desk.row()["state"] == "stopped"
+
+
+def test_a_bridge_that_said_it_failed_and_still_runs_is_started_anew(desk: Desk) -> None:
+    desk.ask(AddBridge("t", "toy"))
+    desk.state("failed", "the token is refused")
+    desk.ask(ControlBridge("t", "start"))
+    assert desk.started == ["t", "t"] and desk.row()["state"] == "starting"
+
+
+def test_what_a_start_lacks_is_said_to_the_one_who_adds_the_bridge(desk: Desk) -> None:
+    desk.lacks = "The environment variable TOKEN is not set."
+    row = desk.ask(AddBridge("t", "toy")).data
+    assert row["state"] == "failed" and desk.lacks in row["error"] and row["code"]
+    desk.lacks = ""
+    desk.ask(ControlBridge("t", "start"))
+    assert desk.row()["state"] == "starting"

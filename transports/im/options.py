@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,9 @@ def whole(platform: Platform, given: Mapping[str, str]) -> dict[str, str]:
     known = {option.name: option for option in all_options(platform)}
     for name in given:
         if name not in known:
-            raise UsageError(f"{platform.title} has no option {name[:40]!r}.", hint=f"Options: {', '.join(known) or 'none'}.")
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"Did you mean {near[0]}? " if near else ""
+            raise UsageError(f"{platform.title} has no option {name[:40]!r}.", hint=f"{meant}Options: {', '.join(known) or 'none'}.")
     missing = [option.name for option in known.values() if option.required and not given.get(option.name)]
     if missing:
         raise UsageError(f"{platform.title} needs the option {missing[0]}.", hint=f"Give it: --set {missing[0]}=… ({known[missing[0]].help}).")
