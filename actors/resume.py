@@ -35,7 +35,7 @@ class Resume:
     def start(self) -> None:
         """Start the host, after the look into the store where there is a session to come back to."""
         t = self._t
-        if self._checking:
+        if self._checking or not t.consent.clear():
             return
         if not t.session:
             t.host.start()

@@ -389,6 +389,8 @@ class RouteActor(Mailbox):
         by = str(sender.get("name") or sender.get("id") or "")
         if request.id in self.choices:
             ask = next((a for a in self.choices.asked() if a.id == request.id), None)
+            if ask is not None and ask.owner_only and sender.get("role", "owner") != "owner":
+                raise RefusedError("Only an owner may answer this.", code="foreign")
             option = self.choices.answer(request.id, request.option, by)
             self.cancel_timer(f"choice:{request.id}")
             self.reply(delivery, Ok({"option": option}))

@@ -164,7 +164,7 @@ class Supervisor:
     def _thread(self, address: str) -> Receiver:
         thread = address.removeprefix("thread/")
         return self._numerous(
-            address, lambda leave: ThreadSupervisor(thread, self.switch, self.clock, self.settings, new_id, leave)
+            address, lambda leave: ThreadSupervisor(thread, self.switch, self.clock, self.settings, new_id, leave, self._can_ask)
         )
 
     def _numerous(self, address: str, make: Callable[[Callable[[], None]], Any]) -> Receiver:
@@ -184,6 +184,12 @@ class Supervisor:
         ref = start_logic(self.pool, address, receive, report=self._report, bus=self.switch)
         holder.append(ref)
         return actor_receiver(ref)
+
+    def _can_ask(self, agent: str) -> bool:
+        try:
+            return self.registry.get(agent).modes.can_ask
+        except VibeAroundError:
+            return True  # not in the registry any more: its start says so, with what to do
 
     def _bus(self, socket_dir: Path) -> None:
         access = Access(

@@ -12,6 +12,7 @@ from typing import Any
 
 from actors.away import TIMER as AWAY
 from actors.away import Away
+from actors.consent import Consent
 from actors.host_events import HostEvents
 from actors.host_link import INSTANCE, HostLink
 from actors.mailbox import Clock, Continue, Mailbox
@@ -49,11 +50,13 @@ MAX_BUFFERED = 256
 
 
 class ThreadSupervisor(Mailbox):
-    """`new_id(prefix)` gives an id that is unique everywhere; `leave` is called when the actor may leave memory."""
+    """`new_id(prefix)` gives an id that is unique everywhere; `leave` is called when the actor may leave memory.
+
+    `asks(agent)`: whether it can be hosted in a mode in which it asks before it acts."""
 
     def __init__(
         self, thread_id: str, bus: Bus, clock: Clock, settings: Settings, new_id: Callable[[str], str],
-        leave: Callable[[], None],
+        leave: Callable[[], None], asks: Callable[[str], bool] = lambda agent: True,
     ) -> None:
         super().__init__(f"thread/{thread_id}", bus, clock)
         self.thread_id = thread_id
@@ -69,6 +72,7 @@ class ThreadSupervisor(Mailbox):
         self.bindings = ThreadBindings(self)
         self.away = Away(self)
         self.resume = Resume(self)
+        self.consent = Consent(self, asks)
         self.tail = TailCheck(self)
         self.turn: Turn | None = None
         self.row: dict[str, Any] = {}
@@ -455,5 +459,6 @@ class ThreadSupervisor(Mailbox):
             "profile": self.row["profile"], "cwd": self.row["cwd"], "workspace": self.row["workspace"],
             "title": self.row["title"], "session": self.session, "queue": len(self.queue), "routes": self.routes,
             "turn": self.turn.key if self.turn else "", "turn_route": self.turn.route if self.turn else "",
-            "permissions": len(self.permissions), **{k: self.info.get(k) for k in ("model", "mode", "modes", "commands")},
+            "permissions": len(self.permissions), **{k: self.info.get(k) for k in ("model", "modes", "commands")},
+            "mode": self.consent.mode(self.info.get("mode")),
         }

@@ -409,6 +409,12 @@ def detach_or_close(c: sqlite3.Connection, route: str, at: float) -> list[Any]:
     return [thread, True]
 
 
+@operation
+def agent_yes(c: sqlite3.Connection, workspace: str, agent: str, by: str, at: float) -> None:
+    """An owner allows an agent that never asks to act in a workspace."""
+    c.execute("INSERT INTO agent_yes (workspace, agent, by, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", (workspace, agent, by, at))
+
+
 # --- the people of bridges ---
 
 

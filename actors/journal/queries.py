@@ -237,6 +237,13 @@ def audit(c: sqlite3.Connection, pid: str) -> dict[str, Any]:
 
 
 @query
+def agent_yes(c: sqlite3.Connection, workspace: str, agent: str) -> dict[str, Any]:
+    """{by}: who allowed this agent to act unasked in this workspace, "" when nobody did."""
+    row = c.execute("SELECT by FROM agent_yes WHERE workspace = ? AND agent = ?", (workspace, agent)).fetchone()
+    return {"by": row["by"] if row else ""}
+
+
+@query
 def chat_session(c: sqlite3.Connection, channel: str, chat: str) -> dict[str, Any]:
     """{session, agent, thread} of the conversation that a chat is on, by channel kind and chat id; "" when there is none."""
     for row in c.execute("SELECT route, thread FROM routes WHERE thread != '' AND substr(route, 1, ?) = ?", (len(channel) + 1, f"{channel}:")):

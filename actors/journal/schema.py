@@ -71,6 +71,10 @@ MIGRATIONS: tuple[str, ...] = (
         bridge TEXT NOT NULL, user_id TEXT NOT NULL, user_name TEXT NOT NULL, role TEXT NOT NULL, approved_at REAL NOT NULL,
         PRIMARY KEY (bridge, user_id));
     """,
+    """
+    CREATE TABLE agent_yes (
+        workspace TEXT NOT NULL, agent TEXT NOT NULL, by TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (workspace, agent));
+    """,
 )
 
 

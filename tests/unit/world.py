@@ -201,7 +201,7 @@ class World:
 
     def _thread(self, address: str) -> Any:
         name = address.removeprefix("thread/")
-        return ThreadSupervisor(name, self.loop.switch, self.loop.clock, self.settings, self.loop.new_id, lambda: self.leave(address)).receive
+        return ThreadSupervisor(name, self.loop.switch, self.loop.clock, self.settings, self.loop.new_id, lambda: self.leave(address), lambda agent: self.registry.get(agent).modes.can_ask).receive
 
     def leave(self, address: str) -> None:
         self.loop.switch.unregister(address)

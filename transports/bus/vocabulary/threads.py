@@ -18,7 +18,7 @@ class ThreadPrompt:
     sender: dict[str, Any] = field(default_factory=dict)
     attachments: list[Any] = field(default_factory=list)
     kind: str = "prompt"
-    """prompt, or mode (text = mode id), plan."""
+    """prompt, or mode (text = mode id), plan, relay (a prompt that holds what another agent did)."""
 
 
 @message("turn_over")
@@ -127,6 +127,7 @@ class RouteAsk:
     harmless: str
     expires_in_s: float = 60.0
     turn: str = ""
+    owner_only: bool = False
 
 
 @message("default_workspace")
