@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 from agents_registry.errors import BusyError, NotFoundError, RefusedError, UsageError
 
@@ -354,7 +355,7 @@ def workspace_change(c: sqlite3.Connection, wid: str, action: str, name: str, at
 def forget_old(c: sqlite3.Connection, before: float) -> list[str]:
     """Delete turns that ended before a time, with their events and inbox rows, once every route is past them.
 
-    Returns the paths of the files that the events referred to; the caller removes them."""
+    Returns the paths of the files that the events referred to and the messages brought; the caller removes ours."""
     old = (
         "FROM events WHERE target != 'log' AND at < ? AND seq <="
         " COALESCE((SELECT MIN(position) FROM routes WHERE thread != ''), 0)"
@@ -362,10 +363,19 @@ def forget_old(c: sqlite3.Connection, before: float) -> list[str]:
     files: list[str] = []
     for row in c.execute(f"SELECT body {old} AND body LIKE '%\"ref\"%'", (before,)):
         files.extend(referred(json.loads(row["body"])))
+    sent = "FROM inbox WHERE state = 'done' AND received_at < ? AND attachments LIKE '%file://%'"
+    for row in c.execute(f"SELECT attachments {sent}", (before,)):
+        files.extend(attached(json.loads(row["attachments"])))
     c.execute(f"DELETE {old}", (before,))
     c.execute("DELETE FROM inbox WHERE state = 'done' AND received_at < ?", (before,))
     c.execute("DELETE FROM turns WHERE ended_at IS NOT NULL AND ended_at < ?", (before,))
     return files
+
+
+def attached(blocks: Any) -> list[str]:
+    """The paths of the files that came with a message: its `resource_link` blocks."""
+    uris = [str(b.get("uri") or "") for b in blocks if isinstance(b, dict) and b.get("type") == "resource_link"]
+    return [unquote(uri.removeprefix("file://")) for uri in uris if uri.startswith("file:///")]
 
 
 def referred(value: Any) -> list[str]:

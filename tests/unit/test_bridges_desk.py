@@ -244,3 +244,14 @@ def test_what_a_start_lacks_is_said_to_the_one_who_adds_the_bridge(desk: Desk) -
     desk.lacks = ""
     desk.ask(ControlBridge("t", "start"))
     assert desk.row()["state"] == "starting"
+
+
+def test_files_that_came_with_old_messages_are_named_for_removal(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    link = {"type": "resource_link", "uri": "file:///d/files/in-1-a%20b.png", "name": "a b.png"}
+    loop.record(["inbox_add", "toy:t:a", "k1", "look", {}, [link], "", 1.0], ["inbox_done", "toy:t:a", "k1"])
+    loop.record(["inbox_add", "toy:t:a", "k2", "look", {}, [link], "", 9.0])
+    answer = loop.record(["forget_old", 5.0])
+    assert answer.results[0] == ["/d/files/in-1-a b.png"]
+    assert loop.record(["forget_old", 5.0]).results[0] == []
+    loop.close()

@@ -168,7 +168,8 @@ class Lane:
         entry = self.record.turn(key, s.now(), s.new_token())
         entry["alias"] = [raw for raw, k in self._alias.items() if k == key]
         turn = LiveTurn(key, float(entry["started"]), self.language, s.options.get("show") or "normal")
-        turn.cwd = str(self.record.data.get("cwd") or "")
+        # said when an agent starts, and true of the turns after it
+        turn.cwd, turn.agent = str(self.record.data.get("cwd") or ""), str(self.record.data.get("agent") or "")
         if "dump" in entry:
             turn.load(entry["dump"])
         if key in self._reply_to:
@@ -188,7 +189,7 @@ class Lane:
     def _fold(self, opened: Open, seq: int, event: dict[str, Any], kind: str) -> None:
         opened.turn.take(event, self.route)
         if kind == "session" and opened.turn.cwd:
-            self.record.data["cwd"] = opened.turn.cwd
+            self.record.data["cwd"], self.record.data["agent"] = opened.turn.cwd, opened.turn.agent
         if seq:
             opened.seqs.append(seq)
         opened.dirty = True
@@ -259,7 +260,8 @@ class Lane:
         capability, clock = self._s.capability, self._s.calls.clock()
         if opened.mode == "draft":
             keep = capability.stream_keep_s * 0.6 if capability.stream_keep_s else _TICK_S
-            return opened.shown_at + (capability.stream_interval_s if opened.dirty else min(keep, _TICK_S))
+            due = opened.shown_at + (capability.stream_interval_s if opened.dirty else min(keep, _TICK_S))
+            return max(due, clock + self._s.calls.quiet_for(self.chat, f"draft:{self._draft(opened)}"))
         interval = capability.edit_interval_s
         if not self.chat.direct and capability.group_edit_interval_s:
             interval = capability.group_edit_interval_s
@@ -284,7 +286,8 @@ class Lane:
         try:
             if opened.mode == "draft":
                 draft = self._draft(opened)
-                opened.shown = await calls.may(self.chat, lambda: surface.draft(self.chat, draft, outgoing)) or opened.shown
+                done = await calls.may(self.chat, lambda: surface.draft(self.chat, draft, outgoing), f"draft:{draft}")
+                opened.shown, opened.dirty = done or opened.shown, opened.dirty or not done
                 return
             message = opened.entry["messages"][0]
             if outgoing == opened.last:
@@ -327,7 +330,12 @@ class Lane:
                     opened.dirty = opened.dirty or (opened.mode == "draft" and opened.shown)
                 continue
             self._urgent.clear()
-            wait = await self._refresh()
+            try:
+                wait = await self._refresh()
+            except Exception as error:  # noqa: BLE001 - a defect in a preview costs that preview
+                self._s.calls.counts["defect"] += 1
+                self._s.log(f"{self.route}: defect in a preview: {type(error).__name__}: {error}")
+                wait = _TICK_S
             if wait == 0.0:
                 continue
             try:
@@ -356,6 +364,11 @@ class Lane:
             except PlatformError as error:
                 self._s.calls.counts["lost"] += 1
                 self._s.log(f"{self.route}: could not be shown: {error}")
+                await self._handled(*job.seqs)
+                return
+            except Exception as error:  # noqa: BLE001 - a defect costs this one item, not the chat
+                self._s.calls.counts["defect"] += 1
+                self._s.log(f"{self.route}: defect, an item is left out: {type(error).__name__}: {error}")
                 await self._handled(*job.seqs)
                 return
 
@@ -401,6 +414,8 @@ class Lane:
             except Gone:
                 self._s.calls.counts["gone"] += 1
             question.shown_outcome = True
+        if question is not None:
+            question.detail = []  # what is remembered of it is its outcome
         self._keep_questions()
         await self._handled(seq)
 
