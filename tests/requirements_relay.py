@@ -5,6 +5,7 @@ from __future__ import annotations
 REQUIREMENTS: dict[str, str] = {
     "R3.search-chat": "a chat finds sessions of all agents by what was said in them",
     "R4.brief": "without --full goal, decisions, constraints, last turns and the boundary are carried, within a budget",
+    "R4.circle": "four hops from agent to agent with --full lose nothing",
     "R4.fresh-advice": "a session that is not worth carrying is carried only when somebody says so: --force, or a button",
     "R4.full": "--full carries every request, answer, tool call and result word by word",
     "R5.brief-first": "where the store cannot be written, the brief is the first turn of a new conversation",

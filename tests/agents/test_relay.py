@@ -124,3 +124,79 @@ def test_a_live_handover_code_names_the_conversation_to_carry_and_stays_good_for
         assert "Picked up" in daemon.send(f"/pickup {code}", chat="b").reply
         unknown = daemon.va("relay", code, "--to", "codex", "--dry-run", check=False)
         assert (unknown.code, code in unknown.err) == (6, True)
+
+
+def rich(kind: Kind, home: AgentHome, work: Path) -> str:
+    """A session with tool calls, a decision, a constraint and files; its id."""
+    target = work / "parser.py"
+    return talk(
+        kind, home, work, "The goal is a banana parser.", "SAY{We decided to use recursive descent.}", "RUN{echo mango one}",
+        f"WRITE{{{target}|lychee = 1}}", "You must not add kiwi.", "SAY{Next: write the lexer.}", "RUN{echo papaya two} THEN SAY{finished papaya}",
+    )  # fmt: skip
+
+
+def parts(home: AgentHome, agent: str, session: str) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Requests, answers, tool inputs and tool results of a stored session, each as its words."""
+    from agents_registry.sessions import catalog
+    from agents_registry.sessions.neutral import Text, ToolCall, ToolResult
+
+    turns = catalog.need(agent).read(catalog.resolve_one(home.env(), agent, session)).turns
+    blocks = [block for turn in turns for block in turn.blocks]
+    calls = [str(block.input.get("command") or block.input.get("cmd") or block.name) for block in blocks if isinstance(block, ToolCall)]
+    results = [block.text for block in blocks if isinstance(block, ToolResult)]
+    users = [turn.text for turn in turns if turn.role == "user" and turn.text]
+    answers = [block.text for turn in turns if turn.role != "user" for block in turn.blocks if isinstance(block, Text)]
+    return users, answers, calls, results
+
+
+ORDERED = [("claude", "codex"), ("codex", "claude")]
+
+
+@pytest.mark.parametrize(("source", "target"), ORDERED)
+@pytest.mark.requires("R4.full")
+def test_full_puts_every_request_answer_call_and_result_into_the_first_request_of_the_target(
+    source: str, target: str, model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    session = rich(KINDS[source], home, work)
+    users, answers, calls, results = parts(home, source, session)
+    assert (len(users), len(calls), len(results)) == (7, 3, 3)
+    moved = relayed(home, tmp_path / "data", work, f"{source}:{session}", "--to", target, "--full")
+    assert (moved["way"], moved["notes"], moved["dropped"]) == ("native", [], {})
+    assert KINDS[target].run(home, "what now", cwd=work, resume=moved["session"]).code == 0
+    asked = model.wait_text("what now")
+    whole = "\n".join(text for _, text in asked.turns)
+    missing = [word for text in (*users, *answers, *calls) for word in text.splitlines() if word.strip() and word not in whole]
+    assert missing == []
+    assert asked.holds("mango one", "papaya two", "lychee = 1")
+    assert [line for text in results for line in text.splitlines() if line.strip() and line not in whole] == []
+
+
+@pytest.mark.parametrize(("source", "target"), ORDERED)
+@pytest.mark.requires("R4.brief")
+def test_without_full_the_target_knows_goal_decisions_constraints_files_last_turns_and_boundary(
+    source: str, target: str, model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    session = rich(KINDS[source], home, work)
+    moved = relayed(home, tmp_path / "data", work, f"{source}:{session}", "--to", target, "--recent", "2")
+    assert KINDS[target].run(home, "what now", cwd=work, resume=moved["session"]).code == 0
+    asked = model.wait_text("what now")
+    for words in (
+        "The goal is a banana parser.", "We decided to use recursive descent.", "You must not add kiwi.", "parser.py", "echo mango one",
+        "Next: write the lexer.", "echo papaya two", "finished papaya", "ask before assuming",
+    ):  # fmt: skip
+        assert asked.holds(words), words
+
+
+@pytest.mark.stress
+@pytest.mark.requires("R4.circle")
+def test_a_circle_of_four_hops_keeps_all(model: FakeModel, home: AgentHome, work: Path, tmp_path: Path) -> None:
+    session, agent = rich(CLAUDE_KIND, home, work), "claude"
+    wanted = ["The goal is a banana parser.", "We decided to use recursive descent.", "echo mango one", "mango one", "You must not add kiwi.", "lychee = 1", "papaya two", "finished papaya"]
+    for number, target in enumerate(("codex", "claude", "codex", "claude")):
+        moved = relayed(home, tmp_path / "data", work, f"{agent}:{session}", "--to", target, "--full", "--new")
+        session, agent = moved["session"], target
+        said = f"hop {number}"
+        assert KINDS[target].run(home, said, cwd=work, resume=session).code == 0
+        asked = model.wait_text(said)
+        assert [word for word in wanted if not asked.holds(word)] == []
+        wanted += [said]
