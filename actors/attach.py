@@ -11,7 +11,7 @@ from typing import Any
 
 from actors.attach_external import ExternalAttach
 from actors.mailbox import Clock, Mailbox
-from actors.pickup_terminal import TerminalPickup
+from actors.pickup_terminal import TerminalLaunch, TerminalPickup
 from agents_registry.errors import AgentError, NotFoundError, RefusedError, UsageError
 from agents_registry.loader import Registry
 from transports.bus.api import Bus, Delivery, Peer
@@ -41,7 +41,6 @@ from transports.bus.vocabulary.threads import (
     RouteAttachment,
     SetProfile,
     ThreadClose,
-    ThreadRelease,
     ThreadRoutes,
 )
 from transports.settings import Settings
@@ -84,7 +83,7 @@ class Attacher(Mailbox):
             read = Read("list", {"agent": message.agent, "cwd": message.cwd, "limit": message.limit})
             self.ask("reader", read, lambda a: self.reply(delivery, a), limit_s=20.0)
         elif isinstance(message, EndSessionHost):
-            self._end_session_host(delivery, message)
+            TerminalLaunch(self, delivery, message).begin()
         elif isinstance(message, SetProfile):
             if message.profile != "direct":
                 raise NotFoundError(f"There is no profile {message.profile!r}.", hint="`direct` is the only profile for now.")
@@ -271,18 +270,3 @@ class Attacher(Mailbox):
             self.ask("handover", issue, lambda a: self.reply(delivery, a))
 
         self.ask("history", Load("route", [request.route]), loaded)
-
-    def _end_session_host(self, delivery: Delivery, request: EndSessionHost) -> None:
-        spec = self.registry.get(request.agent)
-
-        def found(answer: Any) -> None:
-            thread = answer.data["thread"] if isinstance(answer, Ok) else ""
-            if not thread:
-                self.reply(delivery, Ok({"ended": False}))
-                return
-            release = ThreadRelease("the session goes on in a terminal", stop_turn=True)
-            limit = self.settings.hosts.stop_s * 8 + 10
-            done = Ok({"ended": True, "thread": thread})
-            self.ask(f"thread/{thread}", release, lambda a: self.reply(delivery, a if isinstance(a, Failed) else done), limit_s=limit)
-
-        self.ask("history", Load("thread_of_session", [spec.id, [request.session]]), found)

@@ -1,20 +1,80 @@
-"""`va pickup CODE`: the writer moves to a terminal. The host stops first and is seen gone; only then the command is given."""
+"""`va pickup CODE` and `va launch --resume ID`: the writer moves to a terminal. The host stops first and is seen gone; only then the command is given."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actors.attach_external import SessionLookup
-from agents_registry.errors import BusyError, VibeAroundError
+from agents_registry.errors import BusyError, VibeAroundError, from_wire
 from agents_registry.launch import resume_command, shell_line
 from transports.bus.api import Delivery
 from transports.bus.vocabulary.conversation import Failed, Ok
 from transports.bus.vocabulary.handover import ClaimCode, PickupTerminal, SettleClaim
+from transports.bus.vocabulary.lists import EndSessionHost
 from transports.bus.vocabulary.storage import Load, Record
 from transports.bus.vocabulary.threads import ThreadRelease
 
 if TYPE_CHECKING:
     from actors.attach import Attacher
+
+
+class WriterMoves:
+    """A thread's writer goes to a terminal: its turn has ended, its host is gone, and both are on record, in this order.
+
+    `away` is {pid, start_time} of the terminal's process; `again` says what to do once a running turn is over."""
+
+    def __init__(self, attacher: Attacher, thread: str, away: dict[str, Any], again: str) -> None:
+        self._a, self._thread, self._away, self._again = attacher, thread, away, again
+        self._until = attacher.clock.monotonic() + attacher.settings.threads.pickup_wait_s
+
+    def begin(self, then: Callable[[], None], fail: Callable[[VibeAroundError], None]) -> None:
+        """Wait for the chat's turn to end, as long as a pickup waits; then the host must be gone."""
+        limit = self._a.settings.hosts.stop_s * 8 + 10
+
+        def durable(answer: Any) -> None:
+            if isinstance(answer, Failed):
+                fail(from_wire(answer.error))
+            else:
+                then()
+
+        def released(answer: Any) -> None:
+            if isinstance(answer, Ok):
+                self._a.ask("journal", Record([["thread_away", self._thread, self._away]]), durable)
+                return
+            if answer.error[1] == "turn_running" and self._a.clock.monotonic() < self._until:
+                self._a.clock.call_later(0.3, lambda: self._a.later(lambda: self.begin(then, fail)))
+                return
+            fail(
+                BusyError(
+                    "A turn is running in the chat; the terminal would be a second writer.",
+                    hint=f"Wait for it to end, or stop it there with /stop, {self._again}.", code="turn_running",
+                )
+            )
+
+        release = ThreadRelease("the conversation goes to a terminal", False, self._away)
+        self._a.ask(f"thread/{self._thread}", release, released, limit_s=limit)
+
+
+class TerminalLaunch:
+    """`va launch --resume ID`: the session goes on in that process; a thread that has it is away meanwhile."""
+
+    def __init__(self, attacher: Attacher, delivery: Delivery, request: EndSessionHost) -> None:
+        self._a, self._delivery, self._request = attacher, delivery, request
+        self._spec = attacher.registry.get(request.agent)
+
+    def begin(self) -> None:
+        query = Load("thread_of_session", [self._spec.id, [self._request.session]])
+        self._a.ask("history", query, lambda a: self._found(a.data["thread"] if isinstance(a, Ok) else ""))
+
+    def _found(self, thread: str) -> None:
+        if not thread:
+            self._a.reply(self._delivery, Ok({"ended": False}))
+            return
+        away = {"pid": self._request.pid, "start_time": self._request.start_time}
+        moves = WriterMoves(self._a, thread, away, "then run `va launch` again")
+        done = Ok({"ended": True, "thread": thread})
+        moves.begin(lambda: self._a.reply(self._delivery, done), lambda error: self._a.fail(self._delivery, error))
 
 
 class TerminalPickup:
@@ -66,43 +126,14 @@ class TerminalPickup:
             self._settle(True)
             self._answer("")
             return
-        until = self._a.clock.monotonic() + self._a.settings.threads.pickup_wait_s
-        self._release(thread, until, lambda: self._gone(thread))
-
-    def _release(self, thread: str, until: float, then: Any) -> None:
-        """Wait for the chat's turn to end, as long as a pickup waits; then the host must be gone."""
-        limit = self._a.settings.hosts.stop_s * 8 + 10
-
-        def released(answer: Any) -> None:
-            if isinstance(answer, Ok):
-                then()
-                return
-            if answer.error[1] == "turn_running" and self._a.clock.monotonic() < until:
-                self._a.clock.call_later(0.3, lambda: self._a.later(lambda: self._release(thread, until, then)))
-                return
-            self._fail(
-                BusyError(
-                    "A turn is running in the chat; the terminal would be a second writer.",
-                    hint="Wait for it to end, or stop it there with /stop, then run `va pickup` again: the code is still valid.",
-                    code="turn_running",
-                )
-            )
-
         away = {"pid": self._request.pid, "start_time": self._request.start_time}
-        self._a.ask(f"thread/{thread}", ThreadRelease("the conversation goes to a terminal", False, away), released, limit_s=limit)
+        again = "then run `va pickup` again: the code is still valid"
 
-    def _gone(self, thread: str) -> None:
-        away = {"pid": self._request.pid, "start_time": self._request.start_time}
-
-        def durable(answer: Any) -> None:
-            if isinstance(answer, Failed):
-                self._settle(False)
-                self._a.reply(self._delivery, answer)
-                return
+        def moved() -> None:
             self._settle(True)
             self._answer(thread)
 
-        self._a.ask("journal", Record([["thread_away", thread, away]]), durable)
+        WriterMoves(self._a, thread, away, again).begin(moved, self._fail)
 
     def _answer(self, thread: str) -> None:
         assert self._lookup is not None

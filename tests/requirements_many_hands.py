@@ -6,6 +6,8 @@ REQUIREMENTS: dict[str, str] = {
     "M1.live-elsewhere": "a session that is open in a process that did not hand it over is a question: go on (or wait, or join), fork, cancel",
     "M1.busy-writer": "somebody else runs a turn in the session when a message comes: it waits, told so, or goes on with a fork",
     "M1.fork-named": "a fork that happened during a turn is named with both ends, and either can be taken up",
+    "M1.launch-away": "`va launch --resume` of a chat's session waits for its turn, ends its host, and has it until its process ends",
+    "M1.code-moves-nothing": "issuing a code stops no host and moves no writer",
     "M1.lock": "a lock that a closed window left is waited for, with progress; one of an open window is asked about, never tried",
     "M1.join": "a live thread of Codex is joined where its daemon is tested and the extra is there",
     "M1.join-approvals": "in a joined thread only questions of the chat's own turns reach the chat",

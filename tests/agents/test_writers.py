@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.kinds import CLAUDE_KIND, daemon_for
-from tests.agents.rig import AgentHome, FakeModel
-from tests.daemon import needs_va
+from tests.agents.rig import AgentHome, FakeModel, Tui
+from tests.daemon import VA, needs_va
 from tests.waiting import until
 
 pytestmark = [pytest.mark.agents, needs_va]
@@ -86,3 +86,29 @@ def test_a_fork_that_happened_is_named_with_both_ends_and_either_goes_on(
         daemon.send("and there", chat="a")
         asked = model.wait_text("and there")
         assert asked.holds("remember banana", "remember cherry") and not asked.holds("GATE{door} ours")
+
+
+@pytest.mark.requires("M1.launch-away", "M1.code-moves-nothing")
+def test_a_launched_terminal_has_the_session_and_the_chat_has_it_again_when_it_ends(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    kind = CLAUDE_KIND
+    home.trust(work)
+    with daemon_for(tmp_path, home, kind) as daemon:
+        session = daemon.send("remember banana", chat="a", workspace=work).session["session"]
+        home.wait_stored(session, "ECHO#1: remember banana")
+        daemon.send("/handover", chat="a")
+        assert "ECHO#2: still here" in daemon.send("still here", chat="a").text
+        home.wait_stored(session, "ECHO#2: still here")
+        with Tui([str(VA), "launch", "claude", "--resume", session], cwd=work, env=daemon.env) as tui:
+            tui.wait_for(kind.prompt)
+            tui.type("remember cherry")
+            tui.wait_for("ECHO#3: remember cherry")
+            turn = daemon.start_send("what was it", chat="a")
+            asked = turn.wait("choice")
+            assert str(tui.pid) in asked["title"]
+            home.wait_stored(session, "ECHO#3: remember cherry")
+            tui.type("/exit")
+            tui.wait_end()
+            assert turn.finish().session["session"] == session
+        assert model.wait_text("what was it").holds("remember banana", "still here", "remember cherry")

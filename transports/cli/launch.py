@@ -137,7 +137,8 @@ def _resolved(spec: AgentSpec, wanted: str, environ: Any, workspace: str) -> tup
 
 
 def _end_recorded_host(data_dir: Path, agent: str, session: str) -> None:
-    """A session has one writer: its host ends before the terminal opens it."""
+    """A session has one writer: its host ends before the terminal opens it, and its thread waits for this process."""
+    import os
     from pathlib import Path
 
     from transports import paths
@@ -149,8 +150,9 @@ def _end_recorded_host(data_dir: Path, agent: str, session: str) -> None:
     from transports.bus.syncclient import SyncClient
     from transports.bus.vocabulary.lists import EndSessionHost
 
+    me = os.getpid()  # stays the same when this process becomes the agent
     with SyncClient(Path(run.socket("bus.sock"))) as client:
-        answer = client.request("attacher", EndSessionHost(agent, session), timeout=_END_LIMIT_S)
+        answer = client.request("attacher", EndSessionHost(agent, session, me, paths.process_start_time(me) or 0), timeout=_END_LIMIT_S)
     if isinstance(getattr(answer, "data", None), dict) and answer.data.get("ended"):
         click.echo("The chat's process of this session was ended; the conversation goes on here.", err=True)
 

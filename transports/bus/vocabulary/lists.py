@@ -67,10 +67,13 @@ class Shutdown:
 
 @message("end_session_host")
 class EndSessionHost:
-    """Address `attacher`: end the host of this session, for `va launch --resume`. Answered with Ok {ended}."""
+    """Address `attacher`: the session goes on in this process, for `va launch --resume`: its host ends and its thread is
+    away until the process ends. Answered with Ok {ended}, or Failed (a turn runs and does not end)."""
 
     agent: str
     session: str
+    pid: int = 0
+    start_time: int = 0
 
 
 @message("may_change")
