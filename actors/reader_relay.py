@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,14 +25,15 @@ def relay(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) 
     store_root, cwd, text, notes, title, tokens}. `session` and `store_root` are "" with way `brief`; `text` is what is to
     be said to the agent, "" when its session holds everything already.
     """
-    from agents_registry.relay.carry import Options
     from agents_registry.relay.moving import deliver, known_link, prepare
     from agents_registry.relay.relay_map import RelayMap
+    from transports.carrying import carry_options
 
     spec = registry.get(str(args["to"]))
     source = _source(registry, environ, args)
-    options = Options(force=bool(args.get("force")), next_step=str(args.get("next_step") or ""))
-    with RelayMap(Path(args["data_dir"]) / "sessions.db") as links:
+    data_dir = Path(args["data_dir"])
+    options = carry_options(spec.id, data_dir, os.environ, force=bool(args.get("force")), next_step=str(args.get("next_step") or ""))
+    with RelayMap(data_dir / "sessions.db") as links:
         try:
             prepared = prepare(source, spec.id, options, environ, links)
         except RefusedError as error:

@@ -8,6 +8,7 @@ REQUIREMENTS: dict[str, str] = {
     "R4.circle": "four hops from agent to agent with --full lose nothing",
     "R4.fresh-advice": "a session that is not worth carrying is carried only when somebody says so: --force, or a button",
     "R4.full": "--full carries every request, answer, tool call and result word by word",
+    "R4.settings": "the settings say how many rounds and tokens go, and which words mark a decision in each language",
     "R5.brief-first": "where the store cannot be written, the brief is the first turn of a new conversation",
     "R5.brief-waits": "messages that come later wait for the end of the brief's turn",
     "R5.native": "a session is written into the target's own store, and the real agent goes on in it",

@@ -116,11 +116,15 @@ class Relay:
     budget_tokens: int = _setting(16_000, "most tokens that a brief may take", 500, 1_000_000)
     window_share: float = _setting(0.2, "share of the target's window that a brief may take", 0.01, 0.9)
     decision_words_en: tuple[str, ...] = _setting(
-        ("decided", "decision", "we will", "let's use", "agreed", "conclusion", "instead of", "must", "never"),
+        (
+            "decided", "decision", "we will use", "we'll use", "let's use", "let's go with", "go with", "agreed", "conclusion", "concluded",
+            "instead of", "switch to", "switched to", "settled on", "chose", "chosen", "root cause", "the cause is", "turns out", "confirmed",
+            "the plan is",
+        ),
         "words that mark a decision in English",
     )
     decision_words_zh: tuple[str, ...] = _setting(
-        ("决定", "采用", "结论", "改用", "确定", "必须", "不要", "约定"), "words that mark a decision in Chinese"
+        ("决定", "确认", "改为", "采用", "结论", "选择了", "问题在于", "原因是", "方案", "确定", "改用"), "words that mark a decision in Chinese"
     )
 
 

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
@@ -13,13 +15,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agents_registry.errors import AgentError, NotFoundError, RefusedError
-from agents_registry.relay import FileState, Options, RelayMap, compare, look
+from agents_registry.relay import FileState, Options, RelayMap, compare, look, wording
 from agents_registry.relay.moving import Prepared, deliver, prepare
 from agents_registry.sessions import catalog
 from agents_registry.sessions.claude_write import ClaudeWriter
 from agents_registry.sessions.demo import DemoSessionFile, root_of
 from agents_registry.sessions.neutral import Builder
 from agents_registry.sessions.port import SessionInfo
+from transports.carrying import carry_options
 from transports.cli.relay import relay
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,3 +209,24 @@ def test_the_example_of_the_library_runs_as_documented(env: dict[str, str], tmp_
     exec(example[0], {})
     assert "Build a kiwi press." in capsys.readouterr().out
     assert catalog.writer("codex") is not None
+
+
+@pytest.mark.requires("R4.settings")
+def test_the_settings_say_how_much_is_carried_and_which_words_mark_a_decision(tmp_path: Path) -> None:
+    usual = carry_options("codex", tmp_path, {})
+    assert usual.decision_words == wording.DECISIONS
+    assert (usual.recent, usual.budget) == (6, 16_000)
+    (tmp_path / "settings.toml").write_text('[relay]\nrecent_turns = 2\nwindow_share = 0.01\ndecision_words_en = ["settled"]\n')
+    set_so = carry_options("codex", tmp_path, {})
+    assert (set_so.recent, set_so.budget) == (2, 2584)
+    assert set_so.decision_words is not None
+    assert set_so.decision_words["en"] == ("settled",)
+    named = carry_options("codex", tmp_path, {}, recent=0, budget=900, full=True)
+    assert (named.recent, named.budget, named.full) == (0, 900, True)
+
+
+@pytest.mark.requires("R6.reader-process")
+def test_the_supervisor_itself_loads_nothing_that_reads_sessions_or_makes_a_brief() -> None:
+    loads = "import sys, actors.supervisor, actors.routes, actors.attach; print([m for m in sys.modules if m.startswith(('agents_registry.relay', 'agents_registry.sessions'))])"
+    done = subprocess.run([sys.executable, "-c", loads], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.strip() == "[]"

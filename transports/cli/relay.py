@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="All of it word by word, instead of a brief and the last turns.")
 @click.option("--force", is_flag=True, help="Also when a fresh session would be cleaner, or --full is too large.")
 @click.option("--no-redact", is_flag=True, help="Leave secrets in. Asks.")
-@click.option("--recent", type=click.IntRange(0, 1000), default=6, show_default=True, help="Rounds that are carried word by word.")
+@click.option("--recent", type=click.IntRange(0, 1000), default=None, help="Rounds that are carried word by word (default 6; setting relay.recent_turns).")
 @click.option("--budget", type=click.IntRange(500, 2_000_000), default=None, help="Tokens in all. Default: a fifth of what the agent takes, at most 16,000.")
 @click.option("--language", type=click.Choice(["en", "zh"]), default=None, help="Of the brief; otherwise as you write.")
 @click.option("--next", "next_step", metavar="TEXT", default="", help="What the agent is to do next. Without it, it is asked to wait.")
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Show what would be carried, dropped and redacted; change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def relay(
-    source: str, target: str, wanted: str | None, full: bool, force: bool, no_redact: bool, recent: int, budget: int | None,
+    source: str, target: str, wanted: str | None, full: bool, force: bool, no_redact: bool, recent: int | None, budget: int | None,
     language: str | None, next_step: str, cwd: str, new: bool, out: str, print_cwd: bool, launch: bool, dry_run: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Go on with the conversation FROM in another agent.
@@ -57,17 +57,17 @@ def relay(
     import os
 
     from agents_registry.loader import load_registry
-    from agents_registry.relay.carry import Options
     from agents_registry.relay.moving import deliver, prepare
     from agents_registry.relay.relay_map import RelayMap
     from transports import paths
+    from transports.carrying import carry_options
 
     data_dir = paths.data_dir()
     spec = load_registry(data_dir).get(target)
     info = _source(source, _directory(cwd))
-    options = Options(
-        budget=budget or 0, recent=recent, full=full, force=force, redact=not no_redact, language=language or "", next_step=next_step,
-        cwd=_directory(cwd) or "",
+    options = carry_options(
+        spec.id, data_dir, os.environ, budget=budget, recent=recent, full=full, force=force, redact=not no_redact,
+        language=language or "", next_step=next_step, cwd=_directory(cwd) or "",
     )  # fmt: skip
     if dry_run and not (data_dir / "sessions.db").exists():
         return _dry(prepare(info, spec.id, options, os.environ), _way_word(wanted, out), as_json)
