@@ -194,6 +194,19 @@ def test_the_owner_claims_by_code_in_a_direct_chat_and_the_supervisor_decides(tm
     play(tmp_path, EDITS, scene)
 
 
+def test_a_member_with_the_code_becomes_the_owner_and_an_opened_chat_gets_help(tmp_path: Path) -> None:
+    async def scene(rig: Rig) -> None:
+        rig.kit.people(BridgePeople(rig.users, True))
+        rig.link.answers[BridgeClaim] = lambda claim: Ok({"outcome": "owner"})
+        await rig.write("/start GOOD2345", "u1", user=User("2", "Bob"))
+        await rig.write("/start GOOD2345", "u2")
+        await rig.write("/start", "u3", user=User("2", "Bob"))
+        assert [c.user_id for c in rig.link.of(BridgeClaim)] == ["2"]
+        assert [r.text for r in rig.link.of(Submit)] == ["/help", "/help"]
+
+    play(tmp_path, EDITS, scene)
+
+
 @pytest.mark.requires("S1.people")
 def test_somebody_taken_off_the_list_is_a_stranger_at_once(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:

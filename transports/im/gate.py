@@ -38,12 +38,14 @@ class Gate:
         }
 
     def judge(self, update: Update, now: float) -> Verdict:
-        """in: on the list. claim: a stranger's claim code, for the supervisor to decide. line: tell him the one line.
+        """in: on the list. claim: the claim code of somebody who is no owner, for the supervisor to decide. line: tell him the one line.
         silent: nothing at all (nobody's message, not addressed to the bot, or told a moment ago)."""
         if not update.user.id:
             return "silent"
-        if update.user.id in self.people:
-            return "in"
+        known = self.people.get(update.user.id)
+        if known is not None:
+            # Somebody who may a little may become the owner like anybody else who has the code.
+            return "claim" if self.claim_open and known.role != "owner" and claim_code(update) else "in"
         if isinstance(update, Message) and not update.addressed:
             return "silent"
         if self.claim_open and claim_code(update):

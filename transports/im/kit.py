@@ -7,6 +7,7 @@ whatever waits, for the turn they are about may be what the chat waits for.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from transports.im.words import NOT_AUTHORISED, language_of, say
 MAX_WAITING = 64
 """Messages of one chat that wait to be handed to its route; more are refused with a word."""
 _SUBMIT_S = 90.0
+_START = re.compile(r"/start\b")
 _ANSWER_S = 12.0
 """A platform wants to hear about a press within about fifteen seconds."""
 _LISTENS_AT_ONCE = 16
@@ -149,6 +151,8 @@ class Kit:
         if remarks:
             chat.lane.say(plain("\n".join(remarks)), update.message)
         text = update.text
+        if _START.match(text):
+            text = "/help"  # what a phone sends when a chat with a bot is opened
         if update.quote:
             text = "\n".join(f"> {line}" for line in update.quote.splitlines()[:50]) + f"\n\n{text}"
         if not text.strip() and not blocks:
