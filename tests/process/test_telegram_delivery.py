@@ -55,7 +55,7 @@ def test_57_a_long_answer_with_emoji_and_bold_over_the_cut_arrives_whole(phone: 
     text = " ".join(f"**word{n}😀**" for n in range(300))
     since = phone.say(text)
     phone.answer("word299", since=since)
-    shown = "\n".join(phone.shown()[-3:])
+    shown = "\n".join(phone.shown()[-6:])
     assert all(f"word{n}😀" in shown for n in range(300))
     assert not [c for c in phone.telegram.calls(since=since) if c["outcome"].startswith("400") and "not modified" not in c["outcome"]]
 
@@ -65,7 +65,7 @@ def test_57_two_hundred_links_arrive_whole(phone: Phone) -> None:
     text = " ".join(f"[l{n}](http://a.b/{n})" for n in range(180))
     since = phone.say(text)
     phone.answer("l179", since=since)
-    shown = "\n".join(phone.shown()[-4:])
+    shown = "\n".join(phone.shown()[-6:])
     assert all(f"l{n} " in f"{shown} ".replace('"', " ").replace("\n", " ") for n in range(180))
 
 
@@ -186,11 +186,11 @@ def test_a_person_who_blocked_the_bot_stops_nobody_else(phone: Phone) -> None:
 
 
 def test_a_bridge_killed_in_mid_turn_loses_and_doubles_nothing(phone: Phone) -> None:
-    since = phone.say("slow 12")
+    since = phone.say("slow 13")
     phone.wait_text("second 2", since=since)
     phone.kill_bridge()
-    phone.answer("second 12 of 12", since=since, seconds=60)
-    assert sum("second 12 of 12" in text for text in phone.shown()) == 1
+    phone.answer("second 13 of 13", since=since, seconds=60)
+    assert sum("second 13 of 13" in text for text in phone.shown()) == 1
     assert not [text for text in phone.shown() if "⏳" in text], "no message is left in the making"
 
 
