@@ -325,3 +325,39 @@ def test_a_bridge_that_cannot_work_says_why_and_is_not_added(chatting: Chatting)
     done = va("bridge", "add", "toy", "--set", "socket=x", check=False)
     assert done.code == 2 and "bridges.toml" in done.err
     assert (chatting.daemon.data / "bridges.toml").read_text() == "damaged = ["
+
+
+@pytest.mark.requires("S1.capability", "S1.questions")
+def test_a_permission_of_a_real_turn_is_answered_by_its_number(chatting: Chatting) -> None:
+    chatting.add()
+    chatting.daemon.va("bridge", "approve", "t", "ann", "--role", "owner")
+    chatting.running()
+    ann = Person(chatting.socket, "ann")
+    ann.say("run: touch made-here")
+    asked = ann.hear("owner.")
+    assert "touch made-here" in asked and "1. " in asked and "ann" in asked
+    ann.say("允许")
+    heard = ann.hear("✅ demo")
+    assert "✅" in heard
+    ann.close()
+
+
+@pytest.mark.requires("S1.once")
+def test_a_daemon_killed_in_mid_turn_delivers_the_answer_once(chatting: Chatting) -> None:
+    chatting.add()
+    chatting.daemon.va("bridge", "approve", "t", "ann", "--role", "owner")
+    chatting.running()
+    ann = Person(chatting.socket, "ann")
+    ann.say("run: touch made-here")
+    ann.hear("owner.")
+    chatting.daemon.kill()
+    ann.close()
+    chatting.daemon.start()
+    chatting.running()
+    ann = Person(chatting.socket, "ann")
+    ann.say("1")
+    heard = ann.hear("✅ demo")
+    assert heard.count("✅ demo") == 1
+    ann.say("say after")
+    assert ann.hear("✅ demo").count("after") >= 1
+    ann.close()
