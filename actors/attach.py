@@ -39,6 +39,7 @@ from transports.bus.vocabulary.threads import (
     DefaultWorkspace,
     IdentifySession,
     RouteAttachment,
+    RouteNotice,
     SetProfile,
     ThreadClose,
     ThreadRoutes,
@@ -178,11 +179,14 @@ class Attacher(Mailbox):
                 self.reply(delivery, answer)
                 return
             result = answer.results[0]
-            thread, closed = (result[0], result[1]) if request.close else (str(result), False)
+            thread, closed, unheard = result if request.close else (str(result), False, [])
             if thread:
                 self.tell(f"route/{request.route}", RouteAttachment(""))
                 if closed:
                     self.tell(f"thread/{thread}", ThreadClose("/close"))
+                    for other in unheard:
+                        self.tell(f"route/{other}", RouteAttachment(""))
+                        self.tell(f"route/{other}", RouteNotice(f"{request.route} closed the conversation; nobody was here."))
                 else:
                     self.announce(thread, left_route=request.route, sender=request.sender)
             self.reply(delivery, Ok({"thread": thread, "closed": closed}))

@@ -50,6 +50,7 @@ class RouteFeed:
             if skipped:
                 self._r.listeners.passing({"event": "notice", "text": f"{skipped} older messages, see the history."})
             self._r.listeners.listen(peer, request.credit, request.exclusive, request.previews, self.position)
+            self._r.seen()
             for ask in self._r.choices.asked():
                 self._r.listeners.passing({**self._r.choices.event(ask), "key": ask.turn}, "", self._r.thread)
 

@@ -42,6 +42,10 @@ MAX_TEXT = 256 * 1024
 """Bytes of a prompt."""
 
 
+SEEN_S = 1200.0
+"""How often the row of a route that is listened to is marked; well within the hour after which it no longer counts."""
+
+
 @dataclass(slots=True)
 class Item:
     """One accepted message on its way through the lane."""
@@ -143,11 +147,11 @@ class RouteActor(Mailbox):
             if self.listeners.acked(delivery.sender, message.seq):
                 self.feed.moved(message.seq)
         elif isinstance(message, Unlisten):
-            self.listeners.leave(delivery.sender)
+            self._left(delivery.sender)
             self.reply(delivery, Ok())
             self._rest()
         elif isinstance(message, PeerGone):
-            self.listeners.leave(message.address)
+            self._left(message.address)
             self._rest()
         elif isinstance(message, Answer):
             self._answer(delivery, message)
@@ -164,10 +168,28 @@ class RouteActor(Mailbox):
         elif not isinstance(message, Failed):
             raise UsageError("a route does not know this message.", code="unknown_message")
 
+    def _left(self, peer: str) -> None:
+        heard = self.listeners.listening
+        self.listeners.leave(peer)
+        if heard and not self.listeners.listening:
+            self.cancel_timer("seen")
+            self._seen()
+
+    def seen(self) -> None:
+        """Somebody listens: the row says so now and again, as long as it is so."""
+        self.set_timer("seen", SEEN_S)
+
+    def _seen(self) -> None:
+        self.ask("journal", Record([["route_known", self.route, self.clock.now()]]), lambda _: None, limit_s=60.0)
+
     def alarm(self, name: str) -> None:
         if name == "rest":
             if not self.listeners and not self.lane and not self.open_turns and not self._working and self.quiet:
                 self._leave()
+        elif name == "seen":
+            if self.listeners.listening:
+                self._seen()
+                self.seen()
         elif name.startswith("choice:"):
             ask = self.choices.expire(name.removeprefix("choice:"))
             if ask is not None:

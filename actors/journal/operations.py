@@ -243,6 +243,10 @@ def detach(c: sqlite3.Connection, route: str, at: float) -> str:
     return str(row["thread"])
 
 
+UNHEARD_S = 3600.0
+"""Seconds after which a terminal's or a page's route without a listener no longer counts as attached."""
+
+
 @operation
 def route_known(c: sqlite3.Connection, route: str, at: float) -> None:
     c.execute(
@@ -409,14 +413,20 @@ def thread_members(c: sqlite3.Connection, thread: str) -> dict[str, Any]:
 
 @operation
 def detach_or_close(c: sqlite3.Connection, route: str, at: float) -> list[Any]:
-    """[thread left, closed]: the last route closes the thread."""
+    """[thread left, closed, routes that did not count]: the last route closes the thread. Terminals and pages without a
+    listener for an hour do not count, and are detached with it."""
     thread = detach(c, route, at)
     if not thread:
-        return ["", False]
-    if c.execute("SELECT 1 FROM routes WHERE thread = ? LIMIT 1", (thread,)).fetchone() is not None:
-        return [thread, False]
+        return ["", False, []]
+    left: list[str] = []
+    for row in c.execute("SELECT route, last_seen FROM routes WHERE thread = ? ORDER BY route", (thread,)).fetchall():
+        if not row["route"].startswith(("cli:", "web:")) or row["last_seen"] > at - UNHEARD_S:
+            return [thread, False, []]
+        left.append(row["route"])
+    for one in left:
+        detach(c, one, at)
     thread_close(c, thread, at)
-    return [thread, True]
+    return [thread, True, left]
 
 
 @operation

@@ -123,9 +123,9 @@ def test_no_second_host_is_spawned_while_the_first_is_not_seen_gone(loop: Loop) 
 
 def test_the_last_route_closes_the_thread_and_an_earlier_one_only_leaves(loop: Loop) -> None:
     thread(loop, "wt_1", R, S)
-    assert loop.record(["detach_or_close", R, 2.0]).results == [["wt_1", False]]
-    assert loop.record(["detach_or_close", S, 3.0]).results == [["wt_1", True]]
-    assert loop.record(["detach_or_close", S, 4.0]).results == [["", False]]
+    assert loop.record(["detach_or_close", R, 2.0]).results == [["wt_1", False, []]]
+    assert loop.record(["detach_or_close", S, 3.0]).results == [["wt_1", True, []]]
+    assert loop.record(["detach_or_close", S, 4.0]).results == [["", False, []]]
 
 
 def test_more_than_is_kept_becomes_a_number_and_a_place_to_go_on(loop: Loop) -> None:
