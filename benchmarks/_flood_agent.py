@@ -1,6 +1,7 @@
 """A bare ACP agent for measuring: notes when it was started, answers at once, and floods when it is told to.
 
-`python _flood_agent.py [STAMP_FILE]`. A prompt "flood N" streams N chunks of SIZE characters; any other is echoed.
+`python _flood_agent.py [STAMP_FILE]`. A prompt "flood N" streams N chunks of SIZE characters; "clock N" is
+answered by N and the time (monotonic, seconds) at which it came; any other is echoed.
 """
 
 import json
@@ -39,6 +40,8 @@ def main():
             if text.startswith("flood "):
                 for number in range(int(text.split()[1])):
                     update(params["sessionId"], f"{number:<{SIZE}d}")
+            elif text.startswith("clock "):
+                update(params["sessionId"], f"at {text.split()[1]} {time.monotonic():.6f}")
             else:
                 update(params["sessionId"], f"echo {text}")
             result = {"stopReason": "end_turn"}

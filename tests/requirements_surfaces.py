@@ -60,4 +60,8 @@ _KIT = {
     "S1.toy": "a whole platform in 60 lines of the docs runs against a real daemon",
 }
 
-REQUIREMENTS: dict[str, str] = {**_KIT, **_TELEGRAM}
+_SPEED = {
+    "S5.telegram-bench": "a Telegram bridge's way in, way out, memory and 200 chats are measured against floors, with their bounds",
+}
+
+REQUIREMENTS: dict[str, str] = {**_KIT, **_TELEGRAM, **_SPEED}

@@ -80,3 +80,14 @@ def test_the_command_names_a_word_that_no_case_has_with_an_empty_table() -> None
     command = [sys.executable, "-m", "benchmarks", "--only", "no such case"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.count("\n")) == (0, 2)
+
+
+@pytest.mark.requires("S5.telegram-bench")
+def test_the_bridges_rows_have_their_bounds_and_stand_in_the_docs() -> None:
+    from benchmarks.bench_surfaces import CASES
+
+    bounds = [(one.bound.kind, one.bound.value) for one in CASES]
+    assert bounds[:3] == [("at_most_plus", 10.0), ("at_most_plus", 10.0), ("at_most_plus", 12.0)]
+    assert bounds[3] == ("at_least_times", 0.95) and CASES[3].limit is not None
+    rows = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    assert [one.name for one in CASES if f"| {one.name} | {one.floor} |" not in rows] == []
