@@ -201,7 +201,7 @@ class ExternalAttach:
             "go_on": lambda: self._create("resume", f"It is still open in process {pid}: do not type on there."),
             "fork": lambda: self._create("fork", f"It goes on here as a fork; the window of process {pid} keeps its own session."),
             "join": self._join_live,
-            "wait": self._after_lock,
+            "wait": lambda: self._create("wait", "Your first message waits until that window is closed."),
         }, BusyError(f"Not picked up: the session is open in process {pid}.", hint="Close that window, or choose another way.", code="open_elsewhere"))
 
     def _ask_person(

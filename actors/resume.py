@@ -72,7 +72,7 @@ class Resume:
                 return
             self._held(live, bool(writer.get("locked")), waiting.route, waiting.key)
             return
-        self._begin("resume" if t.row.get("start") == "join" else "")
+        self._begin("resume" if t.row.get("start") in ("join", "wait") else "")
 
     def _begin(self, start: str) -> None:
         self._forget()
@@ -89,12 +89,13 @@ class Resume:
     def _held(self, live: dict[str, Any], locked: bool, route: str, key: str) -> None:
         t, now = self._t, self._t.clock.monotonic()
         open_here = bool(live.get("window", True))
-        if open_here and live.get("joinable"):
+        chose_to_wait = t.row.get("start") == "wait"
+        if open_here and live.get("joinable") and not chose_to_wait:
             self._begin("join")
             return
         if self._waiting_since is None:
             self._waiting_since = now
-        if not self._patient and (open_here or now - self._waiting_since > LEFT_S):
+        if not self._patient and not chose_to_wait and (open_here or now - self._waiting_since > LEFT_S):
             self._ask_held(open_here, locked, live.get("pids") or [], route, key)
             return
         if self._told_at is None or now - self._told_at >= TOLD_EVERY_S:

@@ -115,6 +115,23 @@ def test_a_codex_window_that_did_not_hand_over_is_forked_waited_for_or_joined_bu
     assert "joined" in words(heard)[-1]
 
 
+@pytest.mark.requires("M1.lock")
+def test_who_chose_to_wait_is_neither_asked_again_nor_joined(world: LiveWorld) -> None:
+    world.locked = True
+    world.live["joinable"] = True
+    heard, event = asked(world, world.issued("abc-1", "codex"))
+    answer(world, event, "wait")
+    assert "waits until that window is closed" in words(heard)[-1]
+    world.write("a", "go on")
+    for _ in range(60):
+        world.loop.pass_time(2.0)
+    assert world.hosts == []
+    assert kinds(heard).count("choice") == 1
+    world.locked = False
+    world.loop.pass_time(2.0)
+    assert (world.host.request.start, world.host.request.session) == ("resume", "abc-1")
+
+
 def test_the_issuing_codex_window_is_joined_where_it_can_be_and_forked_where_not(world: LiveWorld) -> None:
     world.locked = True
     heard = world.listen("a")
