@@ -125,7 +125,7 @@ def test_two_bots_are_two_conversations(tmp_path: Path) -> None:
         phone.approve(ANNA, "owner", "other")
         phone.ask("remember banana", "banana", bot="va_test_bot")
         since = phone.say("recall", bot="second_bot")
-        call = phone.answer("", since=since)
+        call = phone.answer("said", since=since)
         assert call["bot"] == "second_bot"
         assert "banana" not in told(call)
 

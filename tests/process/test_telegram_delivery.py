@@ -134,7 +134,7 @@ def test_64_66_each_topic_is_a_conversation_and_is_answered_in_its_place(phone: 
     phone.telegram.control("chat", id=-700, type="supergroup", title="Forum", forum=True, topics={"1": "One", "2": "Two"})
     one = phone.ask("@va_test_bot remember apple", "apple", chat=-700, topic=1)
     two = phone.ask("@va_test_bot remember pear", "pear", chat=-700, topic=2)
-    general = phone.ask("@va_test_bot recall", "", chat=-700)
+    general = phone.ask("@va_test_bot recall", "said", chat=-700)
     again = phone.ask("@va_test_bot recall", "apple", chat=-700, topic=1)
     assert "pear" not in told(again)
     assert "apple" not in told(general)

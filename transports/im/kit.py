@@ -233,6 +233,8 @@ class Kit:
             return
         found = lane.questions.pressed(press.data)
         if found is None:
+            if kind == "q" and press.message and not any(q.message == press.message for q in lane.questions.open()):
+                lane.strip(press.message)  # its like was shown twice over a crash, or it is older than what is remembered
             await self._answered(press, say(language, "foreign"), alert=True)
             return
         question, option = found
