@@ -62,17 +62,18 @@ def relay(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) 
 
 
 def relay_given(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
-    """{}: the text of what is new in {agent, session} was taken by the session that `to` has of it; the map says so."""
-    from agents_registry.relay.carry import Options
-    from agents_registry.relay.moving import deliver, prepare
+    """{kept, whole}: how many characters of `text`, said in the session `there` of the agent `to`, its own store holds.
+    When that is all, the map says that {agent, session} was carried there."""
+    from agents_registry.relay.moving import given, prepare
     from agents_registry.relay.relay_map import RelayMap
+    from transports.carrying import carry_options
 
-    source = _source(registry, environ, args)
-    with RelayMap(Path(args["data_dir"]) / "sessions.db") as links:
-        prepared = prepare(source, registry.get(str(args["to"])).id, Options(force=True), environ, links)
-        if prepared.link is not None:
-            deliver(prepared, "", environ, links)
-    return {}
+    spec = registry.get(str(args["to"]))
+    data_dir, text = Path(args["data_dir"]), str(args["text"])
+    with RelayMap(data_dir / "sessions.db") as links:
+        prepared = prepare(_source(registry, environ, args), spec.id, carry_options(spec.id, data_dir, os.environ, force=True), environ, new=True)
+        kept = given(prepared, text, catalog.resolve_one(environ, spec.id, str(args["there"])), links)
+    return {"kept": kept, "whole": len("".join(text.split()))}
 
 
 def search(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:

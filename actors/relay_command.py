@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actors.commands import Command
-from agents_registry.errors import AgentError, NotFoundError, UsageError, VibeAroundError
+from agents_registry.errors import AgentError, NotFoundError, UsageError, VibeAroundError, from_wire
+from transports.bus.vocabulary.conversation import Ok
 from transports.bus.vocabulary.handover import AttachExternal, NewThread
 from transports.bus.vocabulary.storage import Read
-from transports.bus.vocabulary.threads import GetAgents, RouteAsk, ThreadNotice
+from transports.bus.vocabulary.threads import GetAgents, RouteAsk, ThreadNotice, ThreadStatus
 
 if TYPE_CHECKING:
     from actors.route_commands import RouteCommands
@@ -123,12 +124,33 @@ class RelayCommand:
         self._r.tell(f"thread/{attached.thread}", ThreadNotice(f"Goes on {came}.", "relay"))
         words = "\n".join([what, f"Directory: {attached.cwd}", *data["notes"]])
         if data["text"]:
+            self._r.after[self._item.key] = lambda: self._check(attached.thread, data["text"])
             self._finish(words, data["text"], "relay")
         else:
             self._finish(words, self._next)
-        if way == "resume" and data["text"]:
-            # Should this be missed, the next relay brings it once more.
-            self._r.ask("reader", Read("relay_given", self._args(), RELAY_S), lambda _: None, limit_s=RELAY_S + 15)
+
+    def _check(self, thread: str, text: str) -> None:
+        """The turn is over: does the agent's own store hold what was sent? Only then the map counts it as given."""
+
+        def known(answer: Any) -> None:
+            session = str(answer.data.get("session") or "") if isinstance(answer, Ok) else ""
+            if session:
+                given = Read("relay_given", self._args(there=session, text=text), RELAY_S)
+                self._r.ask("reader", given, checked, limit_s=RELAY_S + 15)
+
+        def checked(answer: Any) -> None:
+            if isinstance(answer, Ok) and answer.data["kept"] == answer.data["whole"]:
+                return
+            if isinstance(answer, Ok):
+                told = (
+                    f"{self._name} recorded only {answer.data['kept']} of {answer.data['whole']} characters of what was carried. "
+                    "For a shorter one lower relay.budget_tokens (va settings) and give /relay again in the old conversation."
+                )
+            else:
+                told = f"Whether {self._name} recorded all that was carried is not known: {from_wire(answer.error).message}"
+            self._r.say({"event": "notice", "text": told, "what": "relay"})
+
+        self._r.ask(f"thread/{thread}", ThreadStatus(), known, limit_s=25.0)
 
     def _arrived(self, attached: Any) -> None:
         # The attacher says the same, but perhaps only after this goes on.

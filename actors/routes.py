@@ -85,6 +85,8 @@ class RouteActor(Mailbox):
         self.feed = RouteFeed(self)
         self.listeners = Listeners(route, self.tell, self.feed.fetch, self._key_of)
         self._keys: dict[str, str] = {}
+        self.after: dict[str, Callable[[], None]] = {}
+        """What is to be done when a turn is over, by its key."""
         self._permissions: dict[str, str] = {}
         self._recording = 0
         self._working = False
@@ -353,6 +355,7 @@ class RouteActor(Mailbox):
         """The lane's item is answered: durable for listeners, at once for who watches; then the next."""
         reply = str(event.get("text", "")) if event["event"] == "reply" else ""
         self.say({**event, "key": item.key}, ops=[["inbox_done", self.route, item.key, reply]])
+        self.after.pop(item.key, None)
         self._done_with(item)
 
     def _done_with(self, item: Item) -> None:
@@ -373,6 +376,9 @@ class RouteActor(Mailbox):
         self.open_turns.pop(message.key, None)
         if message.event:
             self.listeners.to_watchers(message.key, 0, self.thread, message.event)
+        then = self.after.pop(message.key, None)
+        if then is not None:
+            then()
         self.pump()
 
     def say(self, event: dict[str, Any], *, ops: list[Any] | None = None) -> None:

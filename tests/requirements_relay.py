@@ -13,6 +13,8 @@ REQUIREMENTS: dict[str, str] = {
     "R5.brief-waits": "messages that come later wait for the end of the brief's turn",
     "R5.native": "a session is written into the target's own store, and the real agent goes on in it",
     "R5.proven": "a written session that the target does not load is removed and the text given, with the reason",
+    "R5.launch-file": "a terminal launch gets the text by a private file that is removed, never as one long argument",
+    "R5.read-back": "what was said counts as given only when the target's own store holds all of it; a cut is told",
     "R5.sources-kept": "a source file is never written",
     "R6.back": "going back resumes the earlier session and brings only what is new",
     "R6.chat": "/relay moves the chat to the other agent; the old thread stays open",

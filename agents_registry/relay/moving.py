@@ -15,6 +15,7 @@ from agents_registry.relay.earlier import Seen, new_since, seen
 from agents_registry.relay.native import can_write, remove, write_session
 from agents_registry.relay.relay_map import End, Link, RelayMap
 from agents_registry.sessions import catalog
+from agents_registry.sessions.neutral import USER
 from agents_registry.sessions.port import SessionInfo
 
 if TYPE_CHECKING:
@@ -145,6 +146,26 @@ def deliver(
     if links is not None:
         links.record(mine, _end(done.info, there), prepared.cwd, carried.report.files)
     return Moved(way, done.info, "", notes)
+
+
+def given(prepared: Prepared, text: str, there: SessionInfo, links: RelayMap) -> int:
+    """After `text` was said in the session `there`: how many of its characters the agent's own store holds, in order from
+    the first, white space apart. When that is all of it, the map knows that the two sessions belong together."""
+    conversation = catalog.need(there.agent).read(there)
+    stored = _dense("".join(turn.text for turn in conversation.turns if turn.role == USER))
+    wanted = _dense(text)
+    low, high = 0, len(wanted)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if wanted[:middle] in stored else (low, middle - 1)
+    if low == len(wanted):
+        mine = _end(prepared.source, prepared.conversation)
+        links.record(mine, _end(there, conversation), prepared.cwd, prepared.carried.report.files)
+    return low
+
+
+def _dense(text: str) -> str:
+    return "".join(text.split())
 
 
 def known_link(links: RelayMap, source: SessionInfo, target: str, env: Mapping[str, str]) -> Link | None:

@@ -14,6 +14,7 @@ from tests.agents.home import AgentHome
 from tests.agents.kinds import CLAUDE_KIND, CODEX_KIND, Kind, code_in, daemon_for
 from tests.agents.rig import FakeModel
 from tests.daemon import needs_va
+from tests.waiting import until
 
 pytestmark = pytest.mark.agents
 KINDS = {"claude": CLAUDE_KIND, "codex": CODEX_KIND}
@@ -99,6 +100,7 @@ def test_in_a_chat_a_conversation_moves_to_another_agent_and_back(model: FakeMod
         assert (turn.session["agent"], turn.session["start"]) == ("codex", "resumed")
         asked = model.wait_text("and now go on")
         assert asked.holds("The goal is a banana parser.", "We decided to use recursive descent.", "no kiwi please", "fourth thing")
+        heard = daemon.listen("a")
         back = daemon.send("/relay claude", chat="a", seconds=120)
         assert back.session["session"] == first.session["session"]
         again = daemon.send("what was that", chat="a")
@@ -108,6 +110,9 @@ def test_in_a_chat_a_conversation_moves_to_another_agent_and_back(model: FakeMod
         found = daemon.send("/session search recursive descent", chat="a")
         assert "claude" in found.reply
         assert daemon.va("relay", "map", "--json").json()
+        # What was said in the turn counts as given once Claude's own store was seen to hold it.
+        until(lambda: "Nothing is new" in daemon.va("relay", f"codex:{turn.session['session']}", "--to", "claude", "--dry-run", check=False).err, "the way back in the map")
+        assert "recorded only" not in json.dumps(heard.events)
 
 
 @needs_va

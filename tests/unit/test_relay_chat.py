@@ -97,6 +97,7 @@ def test_a_brief_is_the_new_agents_first_turn_and_later_messages_wait_for_its_en
     assert world.host.prompts[0].blocks[0]["text"].startswith("Record of earlier work")
     world.write("a", "and now?")
     assert len(world.host.prompts) == 1
+    world.carried = {"kept": 9, "whole": 9}
     world.host.answer("understood")
     assert world.host.prompts[1].blocks[0]["text"] == "and now?"
     assert "brief" in notices(heard)
@@ -104,7 +105,7 @@ def test_a_brief_is_the_new_agents_first_turn_and_later_messages_wait_for_its_en
     assert "Record of earlier work with another tool …" in shown or not any("all of it" in text for text in shown)
 
 
-@pytest.mark.requires("R6.back")
+@pytest.mark.requires("R6.back", "R5.read-back")
 def test_going_back_joins_the_earlier_conversation_and_says_only_what_is_new(world: RelayWorld) -> None:
     heard, old = talked(world)
     demo = world.host.session
@@ -120,7 +121,12 @@ def test_going_back_joins_the_earlier_conversation_and_says_only_what_is_new(wor
     back = next(host for host in world.hosts if host.request.thread == old)
     assert back.prompts[-1].blocks[0]["text"] == "What is new: cherries"
     assert "changed since the last relay: /w/a.py" in notices(heard)
-    assert world.asked("relay_given") == [{"agent": "codex", "session": "cx-1", "cwd": "/w", "to": "demo"}]
+    assert world.asked("relay_given") == []
+    world.carried = {"kept": 5, "whole": 19}
+    back.answer("understood")
+    text = "What is new: cherries"
+    assert world.asked("relay_given") == [{"agent": "codex", "session": "cx-1", "cwd": "/w", "to": "demo", "there": demo, "text": text}]
+    assert "recorded only 5 of 19 characters" in notices(heard)
 
 
 @pytest.mark.requires("R4.fresh-advice")

@@ -16,9 +16,10 @@ from click.testing import CliRunner, Result
 
 from agents_registry.errors import AgentError, NotFoundError, RefusedError
 from agents_registry.relay import FileState, Options, RelayMap, compare, look, wording
-from agents_registry.relay.moving import Prepared, deliver, prepare
+from agents_registry.relay.moving import Prepared, deliver, given, prepare
 from agents_registry.sessions import catalog
 from agents_registry.sessions.claude_write import ClaudeWriter
+from agents_registry.sessions.codex_write import CodexWriter, new_thread_id
 from agents_registry.sessions.demo import DemoSessionFile, root_of
 from agents_registry.sessions.neutral import Builder
 from agents_registry.sessions.port import SessionInfo
@@ -230,3 +231,51 @@ def test_the_supervisor_itself_loads_nothing_that_reads_sessions_or_makes_a_brie
     loads = "import sys, actors.supervisor, actors.routes, actors.attach; print([m for m in sys.modules if m.startswith(('agents_registry.relay', 'agents_registry.sessions'))])"
     done = subprocess.run([sys.executable, "-c", loads], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.requires("R5.read-back")
+def test_a_text_counts_as_given_only_when_the_targets_own_store_holds_all_of_it(env: dict[str, str], source: SessionInfo, tmp_path: Path) -> None:
+    prepared = prepare(source, "codex", Options(), env)
+    text = prepared.carried.as_text()
+
+    def said(words: str) -> SessionInfo:
+        made = Builder("codex", "x")
+        made.cwd = str(tmp_path / "work")
+        made.user(words)
+        made.text("understood")
+        return CodexWriter().write(made.done(), tmp_path / ".codex", session_id=new_thread_id(1.0), env=env).info
+
+    whole = len("".join(text.split()))
+    with links(tmp_path) as known:
+        kept = given(prepared, text, said(text[: len(text) // 2]), known)
+        assert 0 < kept < whole
+        assert known.links() == []
+        there = said(text)
+        assert given(prepared, text, there, known) == whole
+        assert known.links()[0].cwd == str(tmp_path / "work")
+        with pytest.raises(RefusedError, match="Nothing is new"):
+            prepare(source, "codex", Options(), env, known)
+
+
+@pytest.mark.requires("R5.launch-file")
+def test_a_terminal_gets_the_text_as_a_private_file_that_is_gone_afterwards(env: dict[str, str], source: SessionInfo, tmp_path: Path) -> None:
+    programs, seen = tmp_path / "programs", tmp_path / "seen.json"
+    programs.mkdir()
+    script = programs / "gemini"
+    script.write_text(
+        f"#!{sys.executable}\nimport json, os, re, sys\npath = re.search(r'/\\S+relay-\\S+[.]md', sys.argv[-1]).group()\n"
+        f"json.dump([sys.argv[1:], oct(os.stat(path).st_mode), open(path).read(), path], open({str(seen)!r}, 'w'))\nsys.exit(7)\n"
+    )
+    script.chmod(0o755)
+    command = [sys.executable, "-m", "transports.cli.main", "relay", f"claude:{source.id}", "--to", "gemini", "--launch"]
+    path = f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin"
+    done = subprocess.run(
+        command, cwd=ROOT, env={**env, "PATH": path, "VIBEAROUND_DATA_DIR": str(tmp_path / "data")}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 7, done.stderr
+    argv, mode, text, path = json.loads(seen.read_text())
+    assert argv[0] == "-i"
+    assert len(argv[1]) < 400
+    assert mode.endswith("600")
+    assert "Build a banana parser." in text
+    assert not Path(path).exists()
