@@ -60,8 +60,14 @@ _KIT = {
     "S1.toy": "a whole platform in 60 lines of the docs runs against a real daemon",
 }
 
+_CROSS = {
+    "S4.cross-permission": "a permission asked on the phone is answered on another surface; both show it",
+    "S4.cross-bridge-killed": "with Claude Code: the bridge killed in mid-turn; nothing lost, nothing doubled, nothing run twice",
+    "S4.cross-daemon-killed": "with Claude Code: the daemon killed in mid-turn; nothing lost, nothing doubled, nothing run twice",
+}
+
 _SPEED = {
     "S5.telegram-bench": "a Telegram bridge's way in, way out, memory and 200 chats are measured against floors, with their bounds",
 }
 
-REQUIREMENTS: dict[str, str] = {**_KIT, **_TELEGRAM, **_SPEED}
+REQUIREMENTS: dict[str, str] = {**_KIT, **_TELEGRAM, **_CROSS, **_SPEED}
