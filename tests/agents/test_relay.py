@@ -205,3 +205,25 @@ def test_a_circle_of_four_hops_keeps_all(model: FakeModel, home: AgentHome, work
         asked = model.wait_text(said)
         assert [word for word in wanted if not asked.holds(word)] == []
         wanted += [said]
+
+
+@needs_va
+@pytest.mark.requires("R5.brief-first", "R4.fresh-advice", "R5.read-back")
+def test_an_agent_whose_store_is_not_written_gets_the_brief_as_its_first_turn_and_back_comes_what_is_new(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    with daemon_for(tmp_path, home, CLAUDE_KIND) as daemon:
+        session = daemon.send("The goal is a banana parser.", chat="a", workspace=work).session["session"]
+        relay = daemon.start_send("/relay demo", chat="a")
+        asked = relay.wait("choice", seconds=60)
+        daemon.answer("a", asked["id"], "go_on")
+        turn = relay.finish(seconds=90)
+        assert turn.code == 0
+        assert turn.session["agent"] == "demo"
+        assert "gets a brief" in json.dumps(turn.events)
+        listed = until(lambda: daemon.va("relay", "map", "--json").json(), "the brief in the map")
+        assert {listed[0]["a"]["id"], listed[0]["b"]["id"]} == {session, turn.session["session"]}
+        daemon.send("say kiwi is out", chat="a")
+        back = daemon.send("/relay claude", chat="a", seconds=120)
+        assert back.session["session"] == session
+        assert model.wait_text("kiwi is out").holds("Record of earlier work")
