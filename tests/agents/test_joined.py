@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.kinds import CLAUDE_KIND, CODEX_KIND, code_for, daemon_for
+from tests.agents.kinds import CLAUDE_KIND, CODEX_KIND, code_for, code_in, daemon_for
 from tests.agents.rig import CODEX, AgentHome, FakeModel, Tui, codex_tui
 from tests.daemon import Daemon, Running, needs_va
 from tests.waiting import until
@@ -128,3 +128,25 @@ def test_a_turn_of_the_terminal_holds_the_chat_up_and_its_questions_stay_in_the_
         daemon.answer("a", asked["id"], next(o["id"] for o in asked["options"] if o["kind"] == "allow_once"))
         assert "TOOL-RESULT" in mine.finish().text
         assert (work / "made-by-phone").exists()
+
+
+@pytest.mark.requires("M1.join")
+def test_the_codex_window_that_hands_over_is_joined_without_a_question(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    home.trust(work)
+    with daemon_for(tmp_path, home, CODEX_KIND) as daemon:
+        daemon.va("integrate", "codex")
+        remote = ("--remote", "unix://")
+        with codex_daemon(home, work), codex_tui(home, work, *remote) as tui:
+            tui.type("remember banana")
+            tui.wait_for("ECHO#1: remember banana")
+            tui.type(f"MCP{{prepare_handover|{json.dumps({'agent_kind': 'codex', 'cwd': str(work)})}}}")
+            tui.wait_for("TOOL-RESULT#1")
+            asked = model.wait_for(lambda request: "/pickup" in (request.turns[-1][1] if request.turns else ""))
+            picked = daemon.send(f"/pickup {code_in(asked.turns[-1][1])}", chat="a")
+            assert picked.of("choice") == []
+            assert "joined" in picked.reply
+            turn = daemon.send("from the phone", chat="a")
+            tui.wait_for("from the phone")
+            assert "from the phone" in turn.text

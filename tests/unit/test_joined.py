@@ -138,3 +138,13 @@ def test_when_the_terminal_leaves_the_host_goes_when_its_turn_is_over_and_the_ne
     assert world.host is not first
     assert (world.host.request.start, world.host.request.session) == ("resume", first.session)
     assert "error" not in kinds(heard)
+
+
+@pytest.mark.requires("M1.join")
+def test_without_the_extra_or_a_tested_version_nothing_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transports.codex.daemon.daemon_version", lambda socket: "0.170.3")
+    assert can_join("/s", ("0.166", "0.171"))
+    assert not can_join("/s", ("0.166", "0.169"))
+    assert not can_join("/s", ("0.171", "0.172"))
+    monkeypatch.setattr("transports.codex.daemon.find_spec", lambda name: None)
+    assert not can_join("/s", ("0.166", "0.171"))
