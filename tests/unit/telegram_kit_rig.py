@@ -127,7 +127,7 @@ class Scene:
         self.surface = TelegramSurface(setup)
         clock = asyncio.get_running_loop().time
         self.calls = Calls(Turnstile(PLATFORM.capability, clock), clock, asyncio.sleep, self.log.append)
-        state = StateFile(self.folder / "state.json")
+        state = self.state = StateFile(self.folder / "state.json")
         shared = Shared(
             self.supervisor.link, self.surface, PLATFORM.capability, self.options, self.calls, state, self.folder, self.log.append,  # type: ignore[arg-type]
         )  # fmt: skip
@@ -140,6 +140,15 @@ class Scene:
         await asyncio.gather(self._running, return_exceptions=True)
         await self.kit.stop()
         await self.surface.close()
+
+    async def recorded(self) -> None:
+        """Until the state knows the message of each open question: before that, a crash sends it again, marked."""
+        async with asyncio.timeout(10.0):
+            while True:
+                questions = [q for route in self.state.data["routes"].values() for q in route["questions"].values()]
+                await self.state.saved()
+                if questions and all(q["message"] for q in questions):
+                    return
 
     async def crash(self) -> None:
         """The bridge is gone and comes back; what was not acknowledged comes again."""

@@ -260,6 +260,7 @@ def test_68_an_open_question_is_answered_over_a_restart_by_its_old_buttons_and_s
     async def scene(s: Scene) -> None:
         since = await s.say("ask 1")
         message, shown = await s.question("echo 0", since=since)
+        await s.recorded()
         await s.crash()
         await s.press(message, shown["✅ Allow once"])
         await s.answer("ask 1", since=since)
