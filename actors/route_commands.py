@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from actors.routes import Item, RouteActor
 
 Say = Callable[[str], None]
+_SEARCH_S = 60.0
 
 
 class RouteCommands:
@@ -113,7 +114,8 @@ class RouteCommands:
 
     def _search(self, say: Say, fail: Callable[[VibeAroundError], None], words: str) -> None:
         now = self._r.clock.now()
-        read = Read("search", {"words": words, "limit": 8}, 20.0)
+        # The first search reads every session there is. It goes on when nobody waits any more, so that the next one is quick.
+        read = Read("search", {"words": words, "limit": 8}, _SEARCH_S)
         self._ask("reader", read, lambda d: say(text.hit_list(d["hits"], words, now)), fail)
 
     def _handover(self, say: Say, fail: Callable[[VibeAroundError], None]) -> None:
