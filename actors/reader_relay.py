@@ -22,7 +22,7 @@ def relay(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) 
     """Carry the session {agent, session, cwd} to the agent `to`.
 
     {advice} when a fresh conversation is cleaner and `force` is not given: nothing was done. Else {way, session,
-    store_root, cwd, text, notes, title, tokens}. `session` and `store_root` are "" with way `brief`; `text` is what is to
+    store_root, cwd, text, notes, tokens}. `session` and `store_root` are "" with way `brief`; `text` is what is to
     be said to the agent, "" when its session holds everything already.
     """
     from agents_registry.relay.moving import deliver, known_link, prepare
@@ -58,7 +58,7 @@ def relay(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) 
     if report.skipped:
         notes.append(f"{report.skipped} damaged records of the session were left out.")
     notes += [f"{change.what} since the last relay: {change.path}" for change in report.drift]
-    return {**_told(moved.way, moved.session, prepared.cwd, moved.text, notes), "tokens": report.tokens, "title": source.title}
+    return {**_told(moved.way, moved.session, prepared.cwd, moved.text, notes), "tokens": report.tokens}
 
 
 def relay_given(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ REQUIREMENTS: dict[str, str] = {
     "R5.launch-file": "a terminal launch gets the text by a private file that is removed, never as one long argument",
     "R5.read-back": "what was said counts as given only when the target's own store holds all of it; a cut is told",
     "R5.sources-kept": "a source file is never written",
+    "R6.again": "a relay that is run again, as after a crash, finds what it wrote and writes nothing twice",
     "R6.back": "going back resumes the earlier session and brings only what is new",
     "R6.chat": "/relay moves the chat to the other agent; the old thread stays open",
     "R6.code-from": "a live handover code names the conversation to carry",
