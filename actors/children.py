@@ -107,6 +107,26 @@ def end_group(pid: int, start_time: int, step_s: float, *, group: int = 0) -> No
         marked |= {p: s[3] for p in descendants(pid) if (s := stat_of(p)) is not None}
 
 
+def hosted_leftovers(data_dir: Path) -> list[tuple[int, int]]:
+    """(pid, start time) of living processes that hosted agents of this data directory started, however far they detached
+    themselves: only those carry the mark of a host (Linux)."""
+    place = f"VIBEAROUND_DATA_DIR={data_dir}".encode()
+    found = []
+    for pid, seen in _all().items():
+        with contextlib.suppress(OSError):
+            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            if place in environ and any(entry.startswith(b"VIBEAROUND_HOST_ID=") for entry in environ):
+                found.append((pid, seen[3]))
+    return found
+
+
+def end_leftovers(data_dir: Path, step_s: float) -> None:
+    """`va down`: what tool calls detached into sessions of their own ends as well."""
+    for pid, start in hosted_leftovers(data_dir):
+        if alive(pid, start):
+            end_group(pid, start, step_s)
+
+
 def watch(pid: int, on_exit: OnExit) -> None:
     """Call `on_exit` once when a process that need not be our child has ended; at once when it has already."""
     try:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
 
-from actors.children import alive, end_group, group_alive
+from actors.children import alive, end_group, end_leftovers, group_alive
 from agents_registry.errors import RefusedError, VibeAroundError
-from transports import paths
+from transports import paths, settings
 
 _QUERY = """
     SELECT h.*, s.id AS session, t.agent AS kind FROM hosts h JOIN threads t ON t.id = h.thread
@@ -63,6 +64,8 @@ def main(argv: list[str] | None = None) -> int:
         if holder is not None:
             raise RefusedError(f"A supervisor runs (pid {holder}); it ends its hosts itself.", hint="Use `va down`.")
         ended = end(recorded(data_dir, *options.session), options.step_s)
+        if not options.session[1] and settings.load(data_dir, os.environ).hosts.end_detached:
+            end_leftovers(data_dir, options.step_s)
     except VibeAroundError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
         return error.exit_code

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from actors.mailbox import Continue
 from agents_registry.errors import AgentError, VibeAroundError, from_wire
 from transports.bus.api import Delivery
-from transports.bus.vocabulary.children import EndHost, HostExited, HostSlot, HostState, ProbeHost, SpawnHost
+from transports.bus.vocabulary.children import EndHost, HostAgent, HostExited, HostSlot, HostState, ProbeHost, SpawnHost
 from transports.bus.vocabulary.conversation import Failed, Ok
 from transports.bus.vocabulary.hosting import HostHello, HostStop, HostWelcome
 
@@ -162,6 +162,7 @@ class HostLink:
         self._owner.cancel_timer(RECLAIM)
         self._owner.cancel_timer(START)
         host, agent = [hello.host_pid, hello.host_start], [hello.agent_pid, hello.agent_pgid, hello.agent_start]
+        self._owner.tell("spawner", HostAgent(self._owner.thread_id, INSTANCE, self.epoch, *agent))
         if self.state == "reclaiming":
             self.came_up = bool(hello.session)
             self._become({"busy": "busy", "idle": "idle"}.get(hello.state, "starting"), session=hello.session)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from actors.children import Child, alive, end_group, group_alive, process_start_time, spawn, watch
+from actors.children import Child, alive, end_group, end_leftovers, group_alive, process_start_time, spawn, watch
 from actors.host_launch import host_spec, process_environment
 from actors.host_spool import read_spool, spool_path
 from actors.pooled import ThreadActor
@@ -32,6 +32,7 @@ from transports.bus.vocabulary.bridges import StartBridge
 from transports.bus.vocabulary.children import (
     ChildExited,
     EndHost,
+    HostAgent,
     HostExited,
     MemoryOf,
     ProbeHost,
@@ -169,6 +170,8 @@ class Children:
             end_group(host.pid, host.start_time, self.settings.hosts.stop_s)
             if host.agent_pid:
                 end_group(host.agent_pid, host.agent_start, self.settings.hosts.stop_s, group=host.agent_pgid)
+        if self.settings.hosts.end_detached:
+            end_leftovers(self.data_dir, self.settings.hosts.stop_s)
 
     def stop_all(self) -> None:
         with self._lock:
@@ -193,6 +196,8 @@ class SpawnerActor(ThreadActor):
                 self._reply(delivery, Ok(self._probe(message)))
             elif isinstance(message, EndHost):
                 self._end_host(message)
+            elif isinstance(message, HostAgent):
+                self._agent_known(message)
             elif isinstance(message, HostExited):
                 self._host_exited(message)
             elif isinstance(message, StartReader):
@@ -255,6 +260,11 @@ class SpawnerActor(ThreadActor):
         child.on_exit(ended)
         plan = c.registry.get(request.agent).modes.plan
         return {"pid": child.pid, "start_time": start, "secret_hash": digest, "plan_mode": plan}
+
+    def _agent_known(self, message: HostAgent) -> None:
+        host = self._children.host(f"agent/{message.thread}/{message.instance}")
+        if host is not None and host.epoch == message.epoch:
+            host.agent_pid, host.agent_pgid, host.agent_start = message.agent_pid, message.agent_pgid, message.agent_start
 
     def _host_exited(self, message: HostExited) -> None:
         """The host process is gone; see its agent gone too, then say so."""

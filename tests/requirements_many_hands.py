@@ -24,6 +24,8 @@ REQUIREMENTS: dict[str, str] = {
     "M2.stop-counts": "a stop says how many turns it cancelled and how many waiting messages it dropped, and reaches a host that comes back",
     "M4.state-machine": "over any order of messages, stops, moves, deaths and restarts nothing runs twice, is lost, or has two hosts",
     "M3.pi-yes": "an agent that never asks needs the owner's yes, once per workspace, kept and shown in /status",
+    "M4.detached": "what a tool call detached is named at the idle stop, and ended on down alone, as hosts.end_detached says",
+    "M4.host-killed": "a host's end ends an agent that ignores end of input and TERM, grandchildren included, also without a supervisor",
     "M4.watchdog": "a hung io thread or pool ends the sign of life to the service manager",
     "M3.survives-restart": "an open permission outlives its supervisor with the host alive, and is applied once by whoever comes next",
     "M3.expires": "a permission expires at its time, whatever restarts meanwhile",

@@ -51,6 +51,18 @@ class EndHost:
     agent_start: int
 
 
+@message("host_agent")
+class HostAgent:
+    """Thread -> spawner: the agent of a host, as its hello said; what is to be seen dead when the host has ended."""
+
+    thread: str
+    instance: str
+    epoch: int
+    agent_pid: int
+    agent_pgid: int
+    agent_start: int
+
+
 @message("host_slot")
 class HostSlot:
     """Thread -> `hosts`: may a host be spawned? Answered with Ok when there is room under `hosts.max_live` (the least
