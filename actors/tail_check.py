@@ -52,6 +52,11 @@ class TailCheck:
         self._round += 1
         self._t.cancel_timer(TIMER)
 
+    def reclaimed(self, last_turn: float) -> None:
+        """A host of an earlier supervisor goes on; its last turn ended at `last_turn` (seconds since the epoch), and who wrote
+        since then is not known."""
+        self._since = last_turn
+
     def joined_terminal(self, what: str) -> None:
         """begin and end of its turns, and its leaving: then this host, which lives in the terminal's own server, makes room
         for one with a server of its own."""

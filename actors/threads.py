@@ -120,6 +120,8 @@ class ThreadSupervisor(Mailbox):
             )
         self.desk.recall(data["permissions"], data["decided"])
         self.host.recall(next((h for h in data["hosts"] if h["instance"] == INSTANCE), None))
+        if self.host.state == "reclaiming" and self.turn is None:
+            self.tail.reclaimed(float(self.row.get("updated_at") or 0.0))
         if self.turn is not None and self.host.state == "dead":
             self._interrupted("the agent was not running when the supervisor came back")
         for delivery in buffered:

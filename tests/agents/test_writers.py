@@ -112,3 +112,21 @@ def test_a_launched_terminal_has_the_session_and_the_chat_has_it_again_when_it_e
             tui.wait_end()
             assert turn.finish().session["session"] == session
         assert model.wait_text("what was it").holds("remember banana", "still here", "remember cherry")
+
+
+@pytest.mark.requires("M1.returning-supervisor")
+def test_what_a_terminal_added_while_no_supervisor_ran_is_loaded_and_shown(
+    model: FakeModel, home: AgentHome, work: Path, tmp_path: Path
+) -> None:
+    kind = CLAUDE_KIND
+    with daemon_for(tmp_path, home, kind) as daemon:
+        session = daemon.send("remember banana", chat="a", workspace=work).session["session"]
+        home.wait_stored(session, "ECHO#1: remember banana")
+        daemon.kill()
+        assert kind.run(home, "remember cherry", cwd=work, resume=session).code == 0
+        home.wait_stored(session, "remember cherry")
+        daemon.start()
+        turn = daemon.send("what was it", chat="a")
+        assert turn.session["session"] == session
+        assert "terminal: remember cherry" in json.dumps(turn.events)
+        assert model.wait_text("what was it").holds("remember banana", "remember cherry")
