@@ -21,6 +21,7 @@ from transports.bus.vocabulary.bridges import (
     ApproveUser,
     BridgeClaim,
     BridgeHello,
+    BridgeKnock,
     BridgePeople,
     BridgeState,
     BridgeWelcome,
@@ -33,6 +34,7 @@ from transports.bus.vocabulary.bridges import (
 from transports.bus.vocabulary.children import ChildExited, HostState, StopChild
 from transports.bus.vocabulary.conversation import Failed, Ok, PeerGone
 from transports.bus.vocabulary.storage import Load, Record
+from transports.bus.vocabulary.threads import RouteNotice
 
 CLAIM_S = 600.0
 CLAIM_TRIES = 5
@@ -40,6 +42,11 @@ CLAIM_LENGTH = 8
 ROLES = ("owner", "member", "viewer")
 STATES = ("starting", "running", "retrying", "failed", "stopped")
 MAX_BRIDGES = 64
+MAX_KNOCKS = 16
+KNOCK_S = 3600.0
+"""Owners hear of one stranger at most so often."""
+KNOCKS_AT_ONCE, KNOCK_REST_S = 3, 600.0
+"""And of all strangers of a bridge at most so many in so long: a crowd must not fill their chats."""
 MAX_USERS = 1000
 
 
@@ -64,6 +71,9 @@ class _Bridge:
     users: dict[str, dict[str, str]] = field(default_factory=dict)
     claim: _Claim | None = None
     policy: RestartPolicy = field(default_factory=RestartPolicy)
+    knocks: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    """Strangers by their id: name, when they last wrote (wall clock), when the owners were told (monotonic)."""
+    told: list[float] = field(default_factory=list)
     then: Callable[[], None] | None = None
     """What goes on when the process has ended."""
 
@@ -110,7 +120,7 @@ class Bridges(Mailbox):
             if len(self._waiting) >= 256:
                 raise BusyError("The bridges are still being loaded.", hint="Try again in a moment.")
             self._waiting.append(delivery)
-        elif isinstance(message, BridgeHello | BridgeClaim | BridgeState):
+        elif isinstance(message, BridgeHello | BridgeClaim | BridgeState | BridgeKnock):
             self._from_bridge(delivery, message)
         elif isinstance(message, ListBridges):
             self.reply(delivery, Ok({"bridges": [self._row(b) for b in self._bridges.values()]}))
@@ -145,7 +155,7 @@ class Bridges(Mailbox):
 
     # --- from the bridge's process ---
 
-    def _from_bridge(self, delivery: Delivery, message: BridgeHello | BridgeClaim | BridgeState) -> None:
+    def _from_bridge(self, delivery: Delivery, message: BridgeHello | BridgeClaim | BridgeState | BridgeKnock) -> None:
         # Its name on the bus is proven by a secret; what it says of itself is not looked at.
         name = delivery.peer.name.rpartition(":")[2] if delivery.peer is not None else delivery.sender.rpartition(":")[2]
         bridge = self._get(name)
@@ -154,8 +164,29 @@ class Bridges(Mailbox):
         elif isinstance(message, BridgeState):
             if message.state in STATES and bridge.wanted:  # one that is being stopped has nothing to say any more
                 self._set(bridge, message.state, message.error)
+        elif isinstance(message, BridgeKnock):
+            self._knocked(bridge, message)
         else:
             self._claimed(delivery, bridge, message)
+
+    def _knocked(self, bridge: _Bridge, message: BridgeKnock) -> None:
+        """Kept for the list, newest last; told to the owners in the chats that the bridge names, if they are its own."""
+        user, name = _plain(message.user_id), _plain(message.user_name)
+        if not user or message.user_id in bridge.users:
+            return
+        now = self.clock.monotonic()
+        told = bridge.knocks.pop(user, ("", 0.0, -KNOCK_S))[2]
+        bridge.told = [at for at in bridge.told if now - at < KNOCK_REST_S]
+        if now - told >= KNOCK_S and len(bridge.told) < KNOCKS_AT_ONCE:
+            told = now
+            bridge.told.append(now)
+            text = f"Somebody who is not on the list wrote to {bridge.name}: {name or 'no name'} ({user}). To let them in, run: va bridge approve {bridge.name} {user}"
+            for route in message.routes[:8]:
+                if str(route).startswith(f"{bridge.kind}:{bridge.name}:"):
+                    self.tell(f"route/{route}", RouteNotice(text))
+        bridge.knocks[user] = (name, self.clock.now(), told)
+        while len(bridge.knocks) > MAX_KNOCKS:
+            del bridge.knocks[next(iter(bridge.knocks))]
 
     def _claimed(self, delivery: Delivery, bridge: _Bridge, message: BridgeClaim) -> None:
         claim, now = bridge.claim, self.clock.monotonic()
@@ -257,6 +288,7 @@ class Bridges(Mailbox):
         def durable(answer: Any) -> None:
             if not isinstance(answer, Failed):
                 bridge.users[user] = {"id": user, "name": name, "role": role}
+                bridge.knocks.pop(_plain(user), None)
                 self._push(bridge)
             then(answer)
 
@@ -368,4 +400,10 @@ class Bridges(Mailbox):
         return {
             "name": bridge.name, "kind": bridge.kind, "state": bridge.state, "since": bridge.since, "error": bridge.error,
             "pid": max(0, bridge.pid), "users": list(bridge.users.values()),
+            "knocks": [{"id": user, "name": name, "at": at} for user, (name, at, _) in bridge.knocks.items()],
         }
+
+
+def _plain(text: str) -> str:
+    """What a stranger calls himself, as harmless words: letters, digits and a few signs, at most 60."""
+    return "".join(c for c in text if c.isalnum() or c in " -_.:+@")[:60].strip()

@@ -33,7 +33,7 @@ _FROM_AGENT: dict[str, tuple[type[Any], ...]] = {
     "workspaces": (lists.ListWorkspaces, lists.AddWorkspace, lists.FindWorkspace),
     "attacher": (handover.PrepareHandover, handover.ListSessions),
 }
-_FROM_BRIDGE = (bridges.BridgeHello, bridges.BridgeClaim, bridges.BridgeState)
+_FROM_BRIDGE = (bridges.BridgeHello, bridges.BridgeClaim, bridges.BridgeState, bridges.BridgeKnock)
 _FROM_HOST = (hosting.HostHello, hosting.HostEvent, hosting.HostDelta)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agents_registry.errors import VibeAroundError
+from transports.bus.vocabulary.bridges import BridgeKnock
 from transports.bus.vocabulary.conversation import Ok
 from transports.bus.vocabulary.surface import Accepted, Answer, ItemAck, Listen, Preview, RouteItem, StopTurn, Submit
 from transports.im.calls import Calls
@@ -162,6 +163,7 @@ class ToyLink:
         self.data_dir = data_dir
         self.asked: list[tuple[str, Any]] = []
         self.acked: dict[str, int] = {}
+        self.asked_of_the_desk: list[BridgeKnock] = []
         self.answers: dict[type, Callable[[Any], Any]] = {}
         self.item: Callable[[Any], None] = lambda item: None
         self.changed = asyncio.Event()
@@ -183,6 +185,9 @@ class ToyLink:
         return Ok({"position": 0}) if isinstance(message, Listen) else Ok({})
 
     def send(self, address: str, message: Any) -> None:
+        if isinstance(message, BridgeKnock):
+            self.asked_of_the_desk.append(message)
+            return
         assert isinstance(message, ItemAck)
         self.acked[address] = max(message.seq, self.acked.get(address, 0))
         self.changed.set()

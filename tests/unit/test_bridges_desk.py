@@ -17,6 +17,7 @@ from transports.bus.vocabulary.bridges import (
     ApproveUser,
     BridgeClaim,
     BridgeHello,
+    BridgeKnock,
     BridgePeople,
     BridgeState,
     ControlBridge,
@@ -27,6 +28,7 @@ from transports.bus.vocabulary.bridges import (
 )
 from transports.bus.vocabulary.children import ChildExited, HostState, StopChild
 from transports.bus.vocabulary.conversation import Failed, Ok
+from transports.bus.vocabulary.threads import RouteNotice
 
 CHILD = "bridge/toy:t"
 PROCESS = Peer("peer/9", 9, 0, "bridge", CHILD)
@@ -255,3 +257,31 @@ def test_files_that_came_with_old_messages_are_named_for_removal(tmp_path: Path)
     assert answer.results[0] == ["/d/files/in-1-a b.png"]
     assert loop.record(["forget_old", 5.0]).results[0] == []
     loop.close()
+
+
+@pytest.mark.requires("S1.knock")
+def test_owners_hear_of_a_stranger_with_the_command_that_lets_him_in(desk: Desk) -> None:
+    heard: list[str] = []
+    desk.loop.add("route/toy:t:ann", lambda d: heard.append(d.message.text) if isinstance(d.message, RouteNotice) else None)
+    desk.loop.add("route/toy:other:ann", lambda d: heard.append("foreign"))
+
+    def knock(user: str, name: str = "Eve") -> None:
+        message = BridgeKnock(user, name, ["toy:t:ann", "toy:other:ann"])
+        desk.loop.switch.send("bridges", message, sender=CHILD, peer=PROCESS)
+        desk.loop.run()
+
+    desk.ask(AddBridge("t", "toy"))
+    knock("7", "Eve\x1b[2J`rm`")
+    assert len(heard) == 1 and heard[0].endswith("va bridge approve t 7")
+    assert "\x1b" not in heard[0] and "`" not in heard[0]
+    knock("7")
+    assert len(heard) == 1, "one stranger is told of once an hour"
+    for number in range(20):
+        knock(f"crowd{number}")
+    assert len(heard) == 3, "a crowd does not fill the chat"
+    assert [k["id"] for k in desk.row()["knocks"]][-1] == "crowd19" and len(desk.row()["knocks"]) == 16
+    desk.ask(ApproveUser("t", "crowd19"))
+    assert "crowd19" not in [k["id"] for k in desk.row()["knocks"]]
+    desk.loop.pass_time(3601.0)
+    knock("7")
+    assert len(heard) == 4

@@ -167,6 +167,19 @@ def test_strangers_get_one_line_always_the_same_and_not_often(tmp_path: Path) ->
     play(tmp_path, EDITS, scene)
 
 
+@pytest.mark.requires("S1.knock")
+def test_a_stranger_who_was_told_the_line_is_named_to_the_desk_with_the_owners_own_chat(tmp_path: Path) -> None:
+    async def scene(rig: Rig) -> None:
+        await rig.write("hello", "u0", user=User("666", "Eve"), chat=Chat("c9"))
+        await rig.write("hello", "u1")
+        await rig.write("hello", "u2", user=User("2", "Bob"), chat=Chat("c3"))
+        await rig.write("again, a moment later", "u3", user=User("666", "Eve"), chat=Chat("c9"))
+        await rig.write("hello", "u4", user=User("667", "Mal"), chat=Chat("c8"))
+        assert [(k.user_id, k.user_name, k.routes) for k in rig.link.asked_of_the_desk] == [("666", "Eve", []), ("667", "Mal", ["toy:t:c1"])]
+
+    play(tmp_path, EDITS, scene)
+
+
 @pytest.mark.requires("S1.strangers")
 def test_a_crowd_of_strangers_cannot_use_up_the_budget(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:

@@ -89,6 +89,8 @@ def list_bridges(as_json: bool) -> None:
     for row in rows:
         for user in row["users"]:
             emit(f"  {row['name']}: {clean(user['name'] or '-')} ({user['id']}), {user['role']}")
+        for knock in row.get("knocks") or []:
+            emit(f"  {row['name']}: {clean(knock['name'] or '-')} ({knock['id']}) wrote and is on no list: va bridge approve {row['name']} {knock['id']}")
 
 
 @bridge.command("start")

@@ -23,6 +23,7 @@ from transports.im.content import Content, Outgoing, Part, plain
 from transports.im.errors import PlatformError
 from transports.im.gate import Gate, claim_code
 from transports.im.inbound import Chat, Command, FileRef, Membership, Message, Migration, Press, Stopped, Update, User
+from transports.im.knocks import Knocks
 from transports.im.lane import CREDIT, Lane
 from transports.im.link import BRIDGES
 from transports.im.record import RouteRecord
@@ -57,6 +58,7 @@ class Kit:
         self._chats: dict[str, _Chat] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._slots = asyncio.Semaphore(_LISTENS_AT_ONCE)
+        self._knocks = Knocks(lambda knock: shared.link.send(BRIDGES, knock))
         shared.moved = self._moved
         shared.link.on_item(self._item)
 
@@ -99,6 +101,7 @@ class Kit:
         else:
             if verdict == "line":
                 self._spawn(self._line(update.chat))
+                self._knocks.knocked(update.user, self._gate.people)
             if isinstance(update, Press):
                 self._spawn(self._answered(update, NOT_AUTHORISED, alert=True))
             done.set_result(None)
@@ -119,6 +122,7 @@ class Kit:
             done.set_result(None)
             return
         chat = self._chat(update)
+        self._knocks.wrote(update, self._gate.people.get(update.user.id), chat.lane.route)
         chat.lane.revive()
         answer = chat.lane.questions.typed(update.text)
         if answer is not None and not update.files:

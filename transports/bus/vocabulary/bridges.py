@@ -42,6 +42,15 @@ class BridgeState:
     error: str = ""
 
 
+@message("bridge_knock")
+class BridgeKnock:
+    """A stranger wrote and was told the one line. `routes`: chats in which owners wrote directly, where a word may go."""
+
+    user_id: str
+    user_name: str
+    routes: list[Any] = field(default_factory=list)
+
+
 @message("bridge_people")
 class BridgePeople:
     """Pushed to the bridge process whenever its people, or the open claim, have changed: the whole list."""
@@ -61,7 +70,7 @@ class AddBridge:
 
 @message("list_bridges")
 class ListBridges:
-    """Answered with Ok {bridges: [{name, kind, state, since, error, pid, users}]}."""
+    """Answered with Ok {bridges: [{name, kind, state, since, error, pid, users, knocks[{id, name, at}]}]}."""
 
 
 @message("control_bridge")
