@@ -177,12 +177,21 @@ class Questions:
         if buttons is None or len(question.options) > buttons.count or buttons.data_bytes < len(question.token) + 5:
             return ()
         made = [
-            Button(shorten(self._label(o, language, marks=True), buttons.label), f"q:{question.token}:{n}", _STYLES.get(o[2], ""))
+            Button(self._button_label(o, language, buttons.label), f"q:{question.token}:{n}", _STYLES.get(o[2], ""))
             for n, o in enumerate(question.options)
         ]
         # A label that a phone shows whole has a row of two; longer ones a row each.
         width = 1 if any(len(b.label) > 18 for b in made) else min(2, buttons.per_row)
         return tuple(tuple(made[n : n + width]) for n in range(0, len(made), width))
+
+    @classmethod
+    def _button_label(cls, option: list[str], language: Language, limit: int) -> str:
+        """What lasts says so even where its name is too long for a button."""
+        whole = cls._label(option, language, marks=True)
+        if len(whole) <= limit or option[2] not in LASTING:
+            return shorten(whole, limit)
+        tail = f" ({say(language, 'lasting')})"
+        return shorten(whole.removesuffix(tail), max(1, limit - len(tail))) + tail
 
     @staticmethod
     def _label(option: list[str], language: Language, *, marks: bool) -> str:
