@@ -39,6 +39,8 @@ def host_spec(
     )
     env = {**env, **launch.env, **identity.variables(), "VIBEAROUND_DATA_DIR": str(data_dir)}
     env |= _join(request, spec, env, data_dir)
+    if spec.acp is not None and spec.modes.ask_by == "env":
+        env |= spec.acp.env  # what makes it ask is not up to the terminal's environment
     assert HOST_VARIABLE in env
     shim = shim_command(SHIM, data_dir)
     hosts, threads = settings.hosts, settings.threads
@@ -52,7 +54,7 @@ def host_spec(
         data_dir=str(data_dir), secret=secret, env=env, agent=spec.id, session=request.session,
         start="resume" if request.start == "join" else request.start, joined=request.start == "join",
         authenticate=spec.acp.authenticate if spec.acp else "",
-        methods=methods, expect_history=spec.sessions.unknown_id_silent, mode=request.mode or spec.modes.ask,
+        methods=methods, expect_history=spec.sessions.unknown_id_silent, mode=_mode(spec, request.mode),
         mcp_servers=acp_mcp_servers(spec, shim, configured=is_integrated(spec, env, Path(request.cwd))), limits=limits,
         end_commands_on_cancel=spec.id == "codex", guard="gemini" if spec.sessions.resume == "load-guarded" else "",
         install_hint=install_advice(spec), python_path=[place for place in sys.path if place],
@@ -66,6 +68,11 @@ def _join(request: SpawnHost, spec: AgentSpec, env: Mapping[str, str], data_dir:
     from actors.host_join import join_environment
 
     return join_environment(data_dir, request.thread, request.epoch, root)
+
+
+def _mode(spec: AgentSpec, chosen: str) -> str:
+    """The mode that asks, whatever was chosen before this start; the plan mode, which does less, stays."""
+    return chosen if chosen and chosen == spec.modes.plan else spec.modes.ask
 
 
 def process_environment(environ: Mapping[str, str]) -> dict[str, str]:

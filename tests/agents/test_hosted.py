@@ -112,7 +112,7 @@ def test_what_somebody_else_wrote_is_known_after_a_reload(hosted: Hosted, model:
     assert "banana" in said and "cherry" in said
 
 
-@pytest.mark.requires("H3.mode-that-asks")
+@pytest.mark.requires("H3.mode-that-asks", "M3.mode-that-asks")
 def test_a_permission_is_asked_also_after_a_resume_and_the_tool_call_is_shown_whole(
     hosted: Hosted, model: FakeModel
 ) -> None:
@@ -130,6 +130,7 @@ def test_a_permission_is_asked_also_after_a_resume_and_the_tool_call_is_shown_wh
     assert tools[-1]["status"] == "completed" and "out-of-42" in json.dumps(tools[-1]["content"])
 
 
+@pytest.mark.requires("M4.command-outlives-stop")
 def test_a_stop_leaves_no_command_running(hosted: Hosted, model: FakeModel) -> None:
     hosted.start()
     mark = hosted.work / "pid"

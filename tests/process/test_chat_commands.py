@@ -211,7 +211,7 @@ def test_a_turn_whose_host_was_killed_is_called_interrupted_and_not_run_again(da
     assert (work / "ran").read_text() == "once\n"
 
 
-@pytest.mark.requires("H2.spool", "H2.orphan-permission")
+@pytest.mark.requires("H2.spool", "H2.orphan-permission", "M4.spool")
 def test_a_host_without_a_supervisor_ends_after_its_lease_and_what_it_had_to_say_is_not_lost(
     tmp_path: Path, work: Path
 ) -> None:
@@ -227,7 +227,7 @@ def test_a_host_without_a_supervisor_ends_after_its_lease_and_what_it_had_to_say
         assert "second 4 of 4" in final["text"]
 
 
-@pytest.mark.requires("H7.down-without-supervisor", "I6")
+@pytest.mark.requires("H7.down-without-supervisor", "I6", "M4.down-without-supervisor")
 def test_down_without_a_supervisor_ends_the_recorded_hosts(daemon: Daemon, work: Path) -> None:
     daemon.send("banana", chat="a", workspace=work)
     daemon.kill()

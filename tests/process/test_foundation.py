@@ -112,7 +112,7 @@ def test_a_killed_host_takes_its_agent_with_it_and_the_next_message_brings_both_
     assert turn.session["session"] == host["session"]
 
 
-@pytest.mark.requires("B28")
+@pytest.mark.requires("B28", "M4.two-supervisors")
 def test_a_second_supervisor_on_one_data_directory_refuses_to_start(daemon: Daemon) -> None:
     second = daemon.va("serve", check=False)
     assert second.code == 5

@@ -205,7 +205,7 @@ def test_an_agent_that_dies_in_mid_turn_is_told_with_its_code_and_last_words(sta
     assert host.ended() == 0
 
 
-@pytest.mark.requires("H2.reliable")
+@pytest.mark.requires("H2.reliable", "M4.snapshot")
 def test_a_turn_outlives_its_supervisor_and_the_next_one_gets_all_of_it_once(stage: Stage) -> None:
     first = stage.supervisor()
     stage.host()
@@ -322,7 +322,7 @@ def test_a_mode_that_the_agent_does_not_have_is_not_passed_over(stage: Stage, tm
 
 
 @pytest.mark.parametrize(("start", "caps"), [("new", []), ("resume", []), ("resume", ["resume"]), ("fork", [])])
-@pytest.mark.requires("H3.mode-that-asks")
+@pytest.mark.requires("H3.mode-that-asks", "M3.mode-that-asks")
 def test_the_mode_that_asks_is_set_after_every_way_to_open_a_session(
     stage: Stage, tmp_path: Path, start: str, caps: list[str]
 ) -> None:

@@ -37,7 +37,7 @@ def run_steps(folder: Path, which: str) -> dict[str, dict[str, Any]]:
     return {fact["step"]: fact for fact in map(json.loads, ran.stdout.splitlines())}
 
 
-@pytest.mark.requires("H7.service", "H2.readiness")
+@pytest.mark.requires("H7.service", "H2.readiness", "M4.service-restart")
 def test_it_installs_is_restarted_after_a_crash_with_its_hosts_alive_stops_and_goes(tmp_path: Path) -> None:
     steps = run_steps(tmp_path, "fake")
     installed, killed, stopped = steps["installed"], steps["killed"], steps["stopped"]

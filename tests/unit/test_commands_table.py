@@ -16,7 +16,7 @@ AGENT = {
 EXPECTED = {"viewer": VIEWER, "member": MEMBER, "owner": set(ALL), "agent": AGENT}
 
 
-@pytest.mark.requires("H6.roles")
+@pytest.mark.requires("H6.roles", "M3.role-table")
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("name", "form"), ALL)
 def test_each_role_may_give_exactly_the_commands_of_its_row(role: str, name: str, form: str) -> None:

@@ -154,6 +154,7 @@ def test_an_open_permission_in_one_chat_does_not_hold_up_another(world: World) -
     assert isinstance(world.write("b", "/status"), Ok)
 
 
+@pytest.mark.requires("M3.lasting-owner-only")
 def test_a_member_may_not_give_a_lasting_yes_nor_answer_for_another(world: World) -> None:
     world.write("a", "mine", role="member")
     heard = world.listen("a")
@@ -240,7 +241,7 @@ def test_a_turn_that_goes_on_over_a_restart_ends_complete_and_nothing_is_spawned
     assert [(t["state"], t["text"]) for t in turns] == [("done", "first half\n\nsecond half")]
 
 
-@pytest.mark.requires("H2.lost-turn")
+@pytest.mark.requires("H2.lost-turn", "M4.lost-turn")
 def test_a_turn_that_the_living_host_never_saw_is_sent_again(world: World) -> None:
     world.write("a", "lost on the way")
     host = world.host
@@ -254,6 +255,7 @@ def test_a_turn_that_the_living_host_never_saw_is_sent_again(world: World) -> No
     assert [p.turn for p in host.prompts] == [lost.turn]
 
 
+@pytest.mark.requires("M4.interrupted")
 def test_a_turn_whose_host_died_with_the_supervisor_is_interrupted_and_offered_again_and_not_run_by_itself(world: World) -> None:
     world.write("a", "half done")
     host = world.host
@@ -268,6 +270,7 @@ def test_a_turn_whose_host_died_with_the_supervisor_is_interrupted_and_offered_a
     assert len(world.hosts) == 2
 
 
+@pytest.mark.requires("M4.reclaiming")
 def test_while_an_old_host_may_live_nothing_is_spawned_and_after_five_seconds_it_is_ended(world: World) -> None:
     world.write("a", "first")
     world.host.answer("one")
@@ -282,7 +285,7 @@ def test_while_an_old_host_may_live_nothing_is_spawned_and_after_five_seconds_it
     assert [p.blocks[0]["text"] for p in world.host.prompts] == ["second"]
 
 
-@pytest.mark.requires("H2.epochs")
+@pytest.mark.requires("H2.epochs", "M4.epochs")
 def test_a_host_of_an_older_epoch_is_told_to_end(world: World) -> None:
     world.write("a", "first")
     old = world.host
@@ -554,6 +557,7 @@ def test_what_is_kept_of_each_thread_is_what_its_own_log_says(world: World) -> N
     assert rebuilt(connection) == kept(connection)
 
 
+@pytest.mark.requires("M2.join-mid-turn")
 def test_a_chat_that_joins_in_mid_turn_sees_the_question_what_was_said_and_the_open_permission(world: World) -> None:
     world.session("s1")
     world.write("a", f"/pickup {world.code('s1')}")
@@ -597,7 +601,7 @@ def test_lines_behind_a_command_are_not_swallowed_in_silence(world: World) -> No
     assert "not used" in words(heard)[-1]
 
 
-@pytest.mark.requires("H2.prompt-meets-stopping")
+@pytest.mark.requires("H2.prompt-meets-stopping", "M4.prompt-meets-stopping")
 def test_a_prompt_that_meets_a_stopping_host_waits_for_its_end_and_then_a_new_one_starts(world: World) -> None:
     heard = world.listen("a")
     world.write("a", "first")

@@ -197,6 +197,7 @@ def test_what_is_still_open_at_a_turns_end_is_cancelled(world: World) -> None:
     assert world.agent.answers == [("p1", None)]
 
 
+@pytest.mark.requires("M4.orphan-limits")
 def test_without_a_supervisor_a_permission_is_cancelled_after_the_lease_from_its_asking(world: World) -> None:
     world.start().prompt("t")
     world.core.link_down()
@@ -218,6 +219,7 @@ def test_with_a_supervisor_a_permission_waits_without_end(world: World) -> None:
 # --- the lease
 
 
+@pytest.mark.requires("M4.orphan-limits")
 def test_an_idle_host_without_a_supervisor_stops_after_the_lease(world: World) -> None:
     world.start()
     world.core.link_down()
@@ -230,6 +232,7 @@ def test_an_idle_host_without_a_supervisor_stops_after_the_lease(world: World) -
     assert [e.kind for e in world.core.outbox.rest()] == ["ready", "agent_gone"]
 
 
+@pytest.mark.requires("M4.orphan-limits")
 def test_a_turn_goes_on_without_a_supervisor_until_the_orphan_limit(world: World) -> None:
     world.start().prompt("t")
     world.core.link_down()
