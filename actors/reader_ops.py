@@ -240,4 +240,5 @@ OPERATIONS: dict[str, Operation] = {
     "search": reader_relay.search,
     "relay": reader_relay.relay,
     "relay_given": reader_relay.relay_given,
+    "relay_drift": reader_relay.relay_drift,
 }

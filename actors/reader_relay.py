@@ -76,6 +76,17 @@ def relay_given(registry: Registry, environ: Mapping[str, str], args: dict[str, 
     return {"kept": kept, "whole": len("".join(text.split()))}
 
 
+def relay_drift(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
+    """{changes: [[path, what]]}: the files of the brief that changed since {agent, session} was carried to the agent `to`."""
+    from agents_registry.relay.drift import compare
+    from agents_registry.relay.moving import known_link
+    from agents_registry.relay.relay_map import RelayMap
+
+    with RelayMap(Path(args["data_dir"]) / "sessions.db") as links:
+        link = known_link(links, _source(registry, environ, args), registry.get(str(args["to"])).id, environ)
+    return {"changes": [[change.path, change.what] for change in compare(link.files)] if link is not None else []}
+
+
 def search(registry: Registry, environ: Mapping[str, str], args: dict[str, Any]) -> dict[str, Any]:
     """{hits}: sessions of all agents that hold all of `words`, newest first, each with a snippet; {failed}: unreadable ones."""
     from agents_registry.sessions.index import SessionIndex

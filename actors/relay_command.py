@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 RELAY_S = 150.0
 """Of one relay in the reader: the longest session is read in seconds, the rest is for the agent's start in the proof."""
 
+_DRIFT_S = 10.0
+
 
 class RelayCommand:
     """One relay on its way; lives as long as its answers come."""
@@ -127,7 +129,25 @@ class RelayCommand:
             self._r.after[self._item.key] = lambda: self._check(attached.thread, data["text"])
             self._finish(words, data["text"], "relay")
         else:
+            if way == "native":
+                self._r.first[attached.thread] = self._first
             self._finish(words, self._next)
+
+    def _first(self, item: Item, text: str) -> None:
+        """The agent starts for its first request, perhaps hours later: what changed of the files is named to both."""
+
+        def looked(answer: Any) -> None:
+            changes = answer.data["changes"] if isinstance(answer, Ok) else []
+            if not changes:
+                self._r.forward(item, text)
+                return
+            lines = "\n".join(f"- {path}: {what}" for path, what in changes)
+            told = f"Since the conversation was carried over, these files are not as its record says:\n{lines}"
+            self._r.say({"event": "notice", "text": told, "what": "relay", "key": item.key})
+            self._r.forward(item, f"{told}\n\n{text}")
+
+        # A store that hangs holds the request up for that long, and no longer.
+        self._r.ask("reader", Read("relay_drift", self._args(), _DRIFT_S), looked, limit_s=_DRIFT_S + 5)
 
     def _check(self, thread: str, text: str) -> None:
         """The turn is over: does the agent's own store hold what was sent? Only then the map counts it as given."""

@@ -87,6 +87,8 @@ class RouteActor(Mailbox):
         self._keys: dict[str, str] = {}
         self.after: dict[str, Callable[[], None]] = {}
         """What is to be done when a turn is over, by its key."""
+        self.first: dict[str, Callable[[Item, str], None]] = {}
+        """What looks at the first prompt of a thread, by the thread; it calls `forward` in the end."""
         self._permissions: dict[str, str] = {}
         self._recording = 0
         self._working = False
@@ -326,6 +328,10 @@ class RouteActor(Mailbox):
             self.ask("attacher", new, made, limit_s=60.0)
             return
         thread = self.thread
+        look = self.first.pop(thread, None)
+        if look is not None and kind == "prompt":
+            look(item, text)
+            return
         prompt = ThreadPrompt(item.key, self.route, text, item.sender, list(item.attachments), kind)
 
         def taken(answer: Any) -> None:

@@ -21,10 +21,14 @@ class RelayWorld(World):
 
     carried: Any
     advice = ""
+    changes: tuple[list[str], ...] = ()
 
     def _reader(self, delivery: Delivery) -> None:
         request = delivery.message
-        if request.op in ("relay", "search", "relay_given"):
+        if request.op == "relay_drift":
+            self.reads.append(request)
+            self.loop.switch.send(delivery.sender, Ok({"changes": self.changes}), sender="reader", corr=-delivery.corr)
+        elif request.op in ("relay", "search", "relay_given"):
             self.reads.append(request)
             answer = self.carried if isinstance(self.carried, Failed) else Ok(self.carried)
             if self.advice and not request.args.get("force"):
@@ -172,6 +176,24 @@ def test_the_lines_after_a_relay_are_the_next_step(world: RelayWorld) -> None:
     world.write("a", "/relay codex\nwrite the lexer")
     assert world.asked("relay")[0]["next_step"] == "write the lexer"
     assert world.host.prompts[0].blocks[0]["text"] == "write the lexer"
+
+
+@pytest.mark.requires("R6.drift")
+def test_files_that_changed_until_the_receivers_first_request_are_named_in_it_and_to_the_user(world: RelayWorld) -> None:
+    heard, _ = talked(world)
+    world.session("cx-1")
+    world.carried = told("native", "cx-1")
+    world.write("a", "/relay codex")
+    world.changes = (["/w/a.py", "changed"], ["/w/b.py", "missing"])
+    world.write("a", "go on")
+    sent = world.host.prompts[0].blocks[0]["text"]
+    assert "- /w/a.py: changed\n- /w/b.py: missing" in sent
+    assert sent.endswith("\n\ngo on")
+    assert "/w/b.py: missing" in notices(heard)
+    world.host.answer("fine")
+    world.write("a", "and then")
+    assert world.host.prompts[1].blocks[0]["text"] == "and then"
+    assert len(world.asked("relay_drift")) == 1
 
 
 def test_a_chat_without_a_session_has_nothing_to_carry(world: RelayWorld) -> None:

@@ -25,9 +25,13 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(tmp_path), "PATH": str(tmp_path / "no-programs")}
 
 
-def session(env: dict[str, str], tmp_path: Path, requests: int = 6) -> SessionInfo:
+def session(env: dict[str, str], tmp_path: Path, requests: int = 6, writes: Path | None = None) -> SessionInfo:
     made = Builder("claude", "x")
     made.cwd = str(tmp_path / "work")
+    if writes is not None:
+        made.user("write it")
+        made.call("w", "Write", {"file_path": str(writes), "content": writes.read_text()})
+        made.result("w", "ok")
     for number in range(requests):
         made.user(f"request {number} about bananas, token ghp_{'a1B2' * 9}")
         made.text(f"answer {number}: 决定 use descent")
@@ -50,6 +54,18 @@ def test_a_relay_that_is_run_again_after_a_crash_finds_the_session_that_it_wrote
     assert (again["way"], again["session"], again["text"]) == ("resume", first["session"], "")
     assert "knows all of it" in again["notes"][0]
     assert len(list((tmp_path / ".codex").rglob("*.jsonl"))) == 1
+
+
+@pytest.mark.requires("R6.drift")
+def test_the_files_of_a_written_session_are_compared_when_its_agent_starts(env: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "work" / "a.py"
+    file.write_text("one\n")
+    info = session(env, tmp_path, writes=file)
+    request = {"agent": "claude", "session": info.id, "cwd": info.cwd, "to": "codex"}
+    assert asked(env, tmp_path, "relay", **request)["way"] == "native"
+    assert asked(env, tmp_path, "relay_drift", **request) == {"changes": []}
+    file.write_text("two\n")
+    assert asked(env, tmp_path, "relay_drift", **request) == {"changes": [[str(file), "changed"]]}
 
 
 @pytest.mark.requires("R4.fresh-advice")

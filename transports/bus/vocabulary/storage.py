@@ -55,7 +55,8 @@ class Posted:
 
 @message("read")
 class Read:
-    """Address `reader`. `op`: resolve, list, check_cwd, make_default, writer, tail, added, identify, search, relay, relay_given.
+    """Address `reader`. `op`: resolve, list, check_cwd, make_default, writer, tail, added, identify, search, relay,
+    relay_given, relay_drift.
 
     Answered with Ok (see actors.reader_ops) or Failed; a request that takes longer than `deadline_s` fails with busy.
     """
