@@ -51,7 +51,9 @@ def allow(peer: Peer, address: str, message: Any) -> VibeAroundError | None:
             return None if isinstance(message, _FROM_BRIDGE) else _refused(f"a bridge may not send {message.TAG} to {address}")
         if address.startswith("route/") and not address.startswith(f"route/{peer.name.removeprefix('bridge/')}:"):
             return _refused(f"this bridge does not serve {address.removeprefix('route/')}")
-        own = address not in ("supervisor", "spawner") and _listed(_FROM_SURFACE, address, message)
+        # The page shows lists of its own; a chat has them by its commands, which look at the person's role.
+        lists = peer.name.startswith("bridge/web:") and address in ("catalog", "workspaces", "attacher")
+        own = (address.startswith("route/") or lists) and _listed(_FROM_SURFACE, address, message)
         return None if own else _refused(f"a bridge may not send {message.TAG} to {address}")
     if peer.role == "agent":
         if _listed(_FROM_AGENT, address, message):

@@ -50,6 +50,7 @@ _KIT = {
     "S1.strangers": "default nobody; one line, always the same, rate-limited; nothing of a stranger reaches a route",
     "S1.claim": "the owner claims by a one-time code: ten minutes, five tries, one winner",
     "S1.knock": "owners hear of a stranger who wrote, with the command that lets him in, seldom enough; the list shows the last ones",
+    "S1.roles": "a bridge reaches its own routes and its own desk alone; a viewer looks and prompts nothing; who is who is set by owners alone",
     "S1.people": "allow-list by user id with roles; approve and revoke take effect at once and outlive restarts",
     "S1.buttons": "buttons are bound to question, chat and who may; short; late and foreign presses are told so",
     "S1.questions": "a permission is its own message with exact command or diff, who may answer, expiry; decided it shows it",

@@ -361,3 +361,21 @@ def test_a_daemon_killed_in_mid_turn_delivers_the_answer_once(chatting: Chatting
     ann.say("say after")
     assert ann.hear("✅ demo").count("after") >= 1
     ann.close()
+
+
+@pytest.mark.requires("S1.roles")
+def test_a_viewer_looks_and_prompts_nothing(chatting: Chatting) -> None:
+    chatting.add()
+    chatting.daemon.va("bridge", "approve", "t", "vic", "--role", "viewer")
+    chatting.running()
+    vic = Person(chatting.socket, "vic")
+    vic.say("say hello")
+    assert "not authorised" in vic.hear("\n")
+    vic.say("/status")
+    vic.hear("No conversation")
+    assert chatting.daemon.status()["threads"] == []
+    assert [b["name"] for b in chatting.daemon.status()["bridges"]] == ["t"]
+    chatting.daemon.va("bridge", "approve", "t", "vic", "--role", "member")
+    vic.say("say hello")
+    vic.hear("✅")
+    vic.close()

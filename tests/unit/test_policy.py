@@ -13,7 +13,7 @@ from transports.bus.codec import known_tags
 
 ADDRESSES = (
     "route/cli:local:a", "route/x:bot:1", "thread/wt_1", "thread/wt_2", "agent/wt_1/host", "handover", "attacher", "workspaces",
-    "catalog", "journal", "history", "reader", "reader/1", "spawner", "supervisor", "hosts", "mcp", "peer/7",
+    "catalog", "journal", "history", "reader", "reader/1", "spawner", "supervisor", "hosts", "mcp", "peer/7", "bridges",
 )
 FILLERS: dict[str, Any] = {"str": "x", "int": 1, "float": 1.0, "bool": False, "bytes": b"", "list": [], "dict": {}}
 MESSAGES = [cls for tag, cls in sorted(known_tags().items()) if cls.__module__.startswith("transports.bus.vocabulary.")]
@@ -44,11 +44,22 @@ def test_a_reader_only_answers() -> None:
     assert allowed(peer("reader", "reader/1")) == set()
 
 
-@pytest.mark.requires("H2.own-only")
+@pytest.mark.requires("H2.own-only", "S1.roles")
 def test_a_bridge_speaks_only_for_its_own_routes_and_stops_nothing() -> None:
     may = allowed(peer("bridge", "bridge/x:bot"))
     assert {a for a, _ in may if a.startswith("route/")} == {"route/x:bot:1"}
-    assert not {a for a, _ in may} & {"supervisor", "spawner", "journal", "reader", "thread/wt_1"}
+    assert {a for a, _ in may} == {"route/x:bot:1", "bridges"}
+    assert {tag for a, tag in may if a == "bridges"} == {"bridge_hello", "bridge_claim", "bridge_state", "bridge_knock"}
+    page = allowed(peer("bridge", "bridge/web:local"))
+    assert not {a for a, _ in page} & {"route/x:bot:1", "supervisor", "spawner", "journal", "reader", "thread/wt_1"}
+
+
+@pytest.mark.requires("S1.roles")
+def test_people_and_definitions_of_bridges_are_the_owners_alone() -> None:
+    wanted = {"add_bridge", "list_bridges", "control_bridge", "remove_bridge", "approve_user", "revoke_user"}
+    assert {tag for a, tag in allowed(peer("owner")) if a == "bridges"} == wanted
+    for other in (peer("agent"), peer("reader", "reader/1"), peer("host", "agent/wt_1/host"), peer("bridge", "bridge/x:bot")):
+        assert not {tag for a, tag in allowed(other) if a == "bridges"} & wanted
 
 
 @pytest.mark.requires("H2.roles")
