@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import aiohttp as aiohttp  # said to be missing here, by the module's name, and not when the first bot starts
+import markdown_it as markdown_it
 
 from agents_registry.errors import UsageError
 from transports.im.errors import Ambiguous, BadCredentials, Transient
