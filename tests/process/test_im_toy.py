@@ -379,3 +379,11 @@ def test_a_viewer_looks_and_prompts_nothing(chatting: Chatting) -> None:
     vic.say("say hello")
     vic.hear("✅")
     vic.close()
+
+
+@pytest.mark.requires("S1.command-line")
+def test_a_variable_that_the_daemon_lacks_is_named_at_once_with_what_to_do(chatting: Chatting) -> None:
+    done = chatting.daemon.va("bridge", "add", "toy", "--name", "t", "--set", "socket=env:NOT_SET_ANYWHERE", NOT_SET_ANYWHERE="here-alone")
+    assert "NOT_SET_ANYWHERE is not set for the daemon" in done.err and "va bridge restart t" in done.err
+    row = chatting.row()
+    assert row["state"] == "failed" and "NOT_SET_ANYWHERE" in row["error"] and "here-alone" not in str(row)

@@ -56,6 +56,8 @@ def add(kind: str, name: str, given: tuple[str, ...], as_json: bool) -> None:
     emit(f"{platform.title}: {clean(checked.account or name)} is added as {name}.")
     for note in checked.notes:
         emit(f"  {clean(note)}")
+    if answer.get("state") == "failed":
+        remark(f"It does not run: {clean(str(answer.get('error') or ''))}")
     if platform.surface is not None:  # a page has no people to claim it
         _show_claim(answer, checked)
 
