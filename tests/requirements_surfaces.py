@@ -33,6 +33,8 @@ _TELEGRAM = {
     "S4.telegram-67-two-pollers": "lesson 67: a second poller is named, by the lock of this machine or by Telegram; no crash loop",
     "S4.telegram-68-open-question": "lesson 68: an open question outlives a restart and is answered exactly once",
     "S4.telegram-70-three-questions": "lesson 70: three questions are three sets of buttons",
+    "S4.telegram-80-codes": "lesson 80: a code has one winner; wrong guesses lock out one person and nobody else",
+    "S4.telegram-kill": "kill -9 of the bridge, or of the daemon, in mid-turn: nothing lost, nothing doubled",
     "S4.telegram-claude": "with real Claude Code: terminal, Telegram, a permission and a picture there, and back to the terminal",
     "S4.telegram-faults": "502 pages, cut connections, a block: nothing lost, nothing doubled, nobody else stopped",
 }

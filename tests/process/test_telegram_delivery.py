@@ -185,6 +185,7 @@ def test_a_person_who_blocked_the_bot_stops_nobody_else(phone: Phone) -> None:
     phone.ask("back again", 'You said: "back again"', user=BEN)
 
 
+@pytest.mark.requires("S4.telegram-kill")
 def test_a_bridge_killed_in_mid_turn_loses_and_doubles_nothing(phone: Phone) -> None:
     since = phone.say("slow 13")
     phone.wait_text("second 2", since=since)
@@ -194,6 +195,7 @@ def test_a_bridge_killed_in_mid_turn_loses_and_doubles_nothing(phone: Phone) -> 
     assert not [text for text in phone.shown() if "⏳" in text], "no message is left in the making"
 
 
+@pytest.mark.requires("S4.telegram-kill")
 def test_a_daemon_killed_in_mid_turn_loses_and_doubles_nothing(tmp_path: Path) -> None:
     with Phone(tmp_path) as phone:
         since = phone.say("slow 16")

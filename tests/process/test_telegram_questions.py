@@ -142,6 +142,7 @@ def test_a_conversation_from_the_terminal_goes_on_in_telegram(phone: Phone) -> N
     phone.ask("recall", "mango")
 
 
+@pytest.mark.requires("S4.telegram-80-codes")
 def test_80_a_code_has_one_winner_and_wrong_guesses_lock_one_person_out_and_not_the_others(phone: Phone) -> None:
     code = _code(phone, "papaya")
     since = phone.telegram.next()
