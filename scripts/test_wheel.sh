@@ -6,7 +6,7 @@ python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 root=$(cd "$(dirname "$0")/.." && pwd)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-cp -r "$root/tests" "$root/setup.cfg" "$place/"
+cp -r "$root/tests" "$root/docs" "$root/setup.cfg" "$place/"
 cd "$place"
 "$python" - "$root" <<'CHECK'
 import sys
