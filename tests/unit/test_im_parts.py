@@ -190,7 +190,7 @@ def test_definitions_are_read_by_name_and_a_damaged_file_is_an_error(tmp_path: P
 
 
 def test_kinds_are_listed_without_loading_them_and_unknown_ones_are_errors() -> None:
-    assert {"telegram", "web"} <= set(kinds.KINDS)
+    assert "telegram" in kinds.KINDS
     assert not kinds.known("nonsense") and not kinds.known("../x")
     with pytest.raises(NotFoundError):
         kinds.load("nonsense")

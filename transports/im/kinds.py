@@ -35,7 +35,6 @@ KINDS: dict[str, Kind] = {
     kind.kind: kind
     for kind in (
         Kind("telegram", "Telegram", "transports.im.telegram", "telegram"),
-        Kind("web", "Web page on this machine", "transports.web.bridge", "web"),
     )
 }
 

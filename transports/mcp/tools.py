@@ -67,7 +67,7 @@ def check(name: str, arguments: object, meta: dict[str, Any]) -> ToolCall:
 def handover_text(code: str, expires_in_s: float, *notes: str) -> str:
     """The answer of prepare_handover: what to type, alone on its line, then for how long, then what else to know."""
     lines = [
-        "Tell the user to type this in the chat, on the web page, or as `va pickup` in a terminal:",
+        "Tell the user to type this in the chat, or as `va pickup` in a terminal:",
         f"/pickup {code}",
         f"The code holds for {expires_in_s:.0f} seconds and works once.",
         *notes,
