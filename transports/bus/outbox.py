@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ class Outbox(Generic[T]):
         self.items: deque[T] = deque()
         self._armed = False
         self._closed = False
+        self._life = Lock()
         self.owner = 0
         """Ident of the io thread, which looks at `items` before it waits and so need not wake itself."""
         self._eventfd = sys.platform == "linux"
@@ -43,12 +44,13 @@ class Outbox(Generic[T]):
 
     def wake(self) -> None:
         """Make the descriptor readable."""
-        if self._closed:
-            return
-        try:
-            os.write(self._write_fd, b"\1\0\0\0\0\0\0\0" if sys.byteorder == "little" else b"\0\0\0\0\0\0\0\1")
-        except BlockingIOError:
-            pass  # it is readable already, which is all that is wanted
+        with self._life:  # else it might be closed in between, and another file have its number
+            if self._closed:
+                return
+            try:
+                os.write(self._write_fd, b"\1\0\0\0\0\0\0\0" if sys.byteorder == "little" else b"\0\0\0\0\0\0\0\1")
+            except BlockingIOError:
+                pass  # it is readable already, which is all that is wanted
 
     def begin(self) -> None:
         """Take the wake-up back. What is put from now on wakes anew; what was put before is in `items`, so nothing is missed
@@ -60,10 +62,11 @@ class Outbox(Generic[T]):
         self._armed = False
 
     def close(self) -> None:
-        """Idempotent. Only when no other thread puts any more, or may lose what it puts."""
-        if self._closed:
-            return
-        self._closed = True
-        os.close(self.fd)
-        if self._write_fd != self.fd:
-            os.close(self._write_fd)
+        """Idempotent. What another thread puts meanwhile or later is kept, and nobody is woken for it."""
+        with self._life:
+            if self._closed:
+                return
+            self._closed = True
+            os.close(self.fd)
+            if self._write_fd != self.fd:
+                os.close(self._write_fd)
