@@ -217,6 +217,8 @@ class HostEvents:
             thread.cancel_timer(f"expire:{permission.id}")
         state = {"error": "failed"}.get(shown["event"], "cancelled" if stop_reason == "cancelled" else "done")
         ops = [["turn_end", turn.id, state, stop_reason, thread.now()]]
+        if body.get("host_ends"):
+            thread.host.stop("its agent has ended")
         self._store(event, ops, shown, thread.turn_ended)
 
     def _on_agent_gone(self, event: HostEvent, body: dict[str, Any]) -> None:

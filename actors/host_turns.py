@@ -85,6 +85,7 @@ class HostTurns:
         """The agent's answer to a prompt."""
         if turn != self.running or not turn or self._over is not None:
             return
+        last = isinstance(error, AgentGone)
         if isinstance(error, AgentGone) and (self.cancel_by is not None or self._closed):
             result, error = {"stopReason": "cancelled"}, None  # it was ended for this very turn
         result = result or {}
@@ -98,6 +99,8 @@ class HostTurns:
             "error": {"code": error.code, "message": error.message, "hint": error.hint} if error is not None else None,
             "usage": {**self._voice.assembler.usage, **(usage if isinstance(usage, dict) else {})},
         }
+        if last or self._closed:
+            self._over["host_ends"] = True  # what waits at the supervisor waits for the next host
         if reason == "cancelled" and self._spec.end_commands_on_cancel and not self._closed:
             self._agent.end_commands(turn)
         else:

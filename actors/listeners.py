@@ -95,6 +95,7 @@ class Listeners:
                 self._item(peer, one, posted.seq, posted.turn, posted.thread, posted.body)
             else:
                 one.live = False
+                self._catch_up(peer)  # a page that failed is asked for again; one under way is not asked for twice
         key = str(posted.body.get("key") or "") or self._key_of(posted.turn)
         self.to_watchers(key, posted.seq, posted.thread, posted.body)
 

@@ -116,7 +116,7 @@ class ThreadSupervisor(Mailbox):
             self.session, self.store_root = current["id"], current["store_root"]
         for turn in data["turns"]:
             self.turn = Turn(
-                turn["id"], turn["key"], turn["route"], turn["prompt"], turn["sender"], started=True, sent=True
+                turn["id"], turn["key"], turn["route"], turn["prompt"], turn["sender"], turn["attachments"], started=True, sent=True
             )
         self.desk.recall(data["permissions"], data["decided"])
         self.host.recall(next((h for h in data["hosts"] if h["instance"] == INSTANCE), None))

@@ -126,7 +126,9 @@ def load_run(directory: Path) -> RunInfo | None:
     import json
 
     try:
-        fields = json.loads((directory / RUN_FILE).read_bytes())
+        # Without waiting: a pipe in its place would have no writer for ever.
+        with open(os.open(directory / RUN_FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            fields = json.loads(file.read())
         return RunInfo(
             int(fields["pid"]),
             int(fields["start_time"]),

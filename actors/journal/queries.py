@@ -107,7 +107,10 @@ def thread(c: sqlite3.Connection, tid: str) -> dict[str, Any]:
         raise NotFoundError(f"there is no thread {tid}.", hint="See `va threads list`.")
     sessions = _rows(c.execute("SELECT * FROM sessions WHERE thread = ? ORDER BY observed_at", (tid,)))
     hosts = _rows(c.execute("SELECT * FROM hosts WHERE thread = ?", (tid,)))
-    turns = _rows(c.execute("SELECT * FROM turns WHERE thread = ? AND ended_at IS NULL ORDER BY started_at", (tid,)))
+    turns = _rows(c.execute(
+        "SELECT t.*, i.attachments FROM turns t LEFT JOIN inbox i ON i.route = t.route AND i.key = t.key"
+        " WHERE t.thread = ? AND t.ended_at IS NULL ORDER BY t.started_at", (tid,),
+    ))
     permissions = _rows(c.execute("SELECT * FROM permissions WHERE thread = ? AND state = 'open'", (tid,)))
     for permission in permissions:
         permission["body"] = json.loads(permission["body"])
@@ -118,6 +121,7 @@ def thread(c: sqlite3.Connection, tid: str) -> dict[str, Any]:
     ))
     for turn in turns:
         turn["sender"] = json.loads(turn["sender"])
+        turn["attachments"] = json.loads(turn["attachments"] or "[]")
     data = {**dict(row), "env": json.loads(row["env"]), "away": json.loads(row["away"])}
     routes = [[r["route"], r["joined_seq"]] for r in c.execute("SELECT * FROM routes WHERE thread = ?", (tid,))]
     return {

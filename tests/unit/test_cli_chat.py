@@ -183,6 +183,37 @@ def test_a_restart_of_the_supervisor_in_the_midst_of_a_turn_shows_every_event_on
     assert asked[0] == asked[1]
 
 
+def test_ctrl_c_stops_the_turn_and_nothing_is_shown_a_second_time(supervisor: ScriptedSupervisor) -> None:
+    from transports.cli.chat_turn import INTERRUPTED, Turn
+
+    tool = {"event": "tool", "id": "t", "title": "ls", "status": "completed"}
+    asked: list[str] = []
+
+    def answer(delivery: Delivery, fake: ScriptedSupervisor) -> None:
+        asked.append(delivery.message.key)
+        fake.reply(delivery, Accepted(delivery.message.key, len(asked) > 1))
+        for event in (TEXT, tool, *([DONE] if len(asked) > 1 else [])):
+            fake.item(delivery.sender, ROUTE, event, turn=delivery.message.key)
+
+    class View:
+        shown: list[str] = []
+
+        def show(self, event: dict[str, Any]) -> None:
+            self.shown.append(event["event"])
+            if event["event"] == "tool" and self.shown.count("tool") == 1:
+                raise KeyboardInterrupt
+
+        def wants_input(self) -> bool:
+            return False
+
+        def poll_input(self) -> tuple[str, str] | None:
+            return None
+
+    supervisor.answers[ADDRESS, Submit] = answer
+    assert Turn("main", "hi", None).run(View()) == INTERRUPTED
+    assert View.shown == ["accepted", "text", "tool", "done"]
+
+
 def test_a_supervisor_that_ends_before_it_has_accepted_is_asked_again_with_the_same_key(supervisor: ScriptedSupervisor, capsys: Any) -> None:
     asked: list[str] = []
 

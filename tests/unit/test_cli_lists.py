@@ -184,6 +184,7 @@ def test_a_pickup_whose_directory_is_gone_says_so_and_creates_nothing(supervisor
 
 def test_columns_are_aligned_also_with_wide_characters() -> None:
     assert table([("日本", "x"), ("a", "y")], ("H", "T")) == "H     T\n日本  x\na     y"
+    assert table([("a\x1b]0;x\x07b\nc\td", "y")]) == "a]0;xb c d  y", "a cell is one line and steers no terminal"
 
 
 def test_cleaned_text_keeps_lines_and_letters_and_drops_what_steers_a_terminal() -> None:

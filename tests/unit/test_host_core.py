@@ -284,6 +284,7 @@ def test_an_agent_that_ignores_the_cancel_is_stopped_after_the_limit(world: Worl
     assert world.agent.did("stop") == [None]
     world.core.turn_over("t", None, AgentGone(-15))
     assert world.events("turn_end")[0].body["stop_reason"] == "cancelled"
+    assert world.events("turn_end")[0].body["host_ends"] is True
 
 
 def test_a_cancelled_turn_shows_its_unfinished_tool_call_as_cancelled(world: World) -> None:
@@ -310,6 +311,7 @@ def test_an_agent_that_dies_fails_its_turn_and_the_waiting_ones_with_the_reason(
     world.core.gone(AgentGone(9, "boom"))
     ends = [(e.turn, e.body["error"]["code"]) for e in world.events("turn_end")]
     assert ends == [("a", "agent_gone"), ("b", "not_run")]
+    assert world.events("turn_end")[0].body["host_ends"] is True
     world.core.stopped(9, "boom", ["x (pid 4)"])
     assert world.events("agent_gone")[0].body == {"exit_code": 9, "signal": None, "stderr_tail": "boom", "detached": ["x (pid 4)"]}
     assert not world.core.done

@@ -165,3 +165,8 @@ def test_the_start_time_of_a_process_that_is_gone_is_none() -> None:
     assert paths.process_start_time(child.pid) is None
     assert paths.process_start_time(0) is None
     assert paths.process_start_time(os.getpid()) is not None
+
+
+def test_a_pipe_in_place_of_the_announcement_is_no_supervisor_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / paths.RUN_FILE)
+    assert paths.load_run(tmp_path) is None

@@ -73,7 +73,6 @@ class Turn:
 
     def _again(self, view: View) -> SyncClient:
         view.show({"event": "notice", "text": "The supervisor went away; waiting for it to come back."})
-        self._replayed = Counter()
         try:
             return connect(wait_s=_BACK_S)
         except NotRunningError as error:
@@ -83,6 +82,7 @@ class Turn:
             ) from error
 
     def _start(self, client: SyncClient, view: View) -> int | None:
+        self._replayed = Counter()  # whatever was shown before is told again from its first event
         answer = client.request(self._address, self._submit, 90.0)
         if isinstance(answer, Ok):
             event = {"event": "reply", **answer.data}

@@ -51,8 +51,8 @@ def remark(text: str) -> None:
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """Aligned columns, aware of wide characters; the last column is not padded."""
-    lines = [[*head], *([*row] for row in rows)] if head else [[*row] for row in rows]
+    """Aligned columns, aware of wide characters; the last column is not padded. A cell is one line and steers no terminal."""
+    lines = [[*head], *([_cell(cell) for cell in row] for row in rows)] if head else [[_cell(cell) for cell in row] for row in rows]
     if not lines:
         return ""
     widths = [max(width(line[i]) for line in lines) for i in range(len(lines[0]))]
@@ -61,6 +61,10 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
         cells = [cell + " " * (widths[i] - width(cell)) for i, cell in enumerate(line[:-1])]
         out.append("  ".join([*cells, line[-1]]).rstrip())
     return "\n".join(out)
+
+
+def _cell(text: str) -> str:
+    return clean(text).replace("\n", " ").replace("\t", " ")
 
 
 def when(at: float | int | None) -> str:

@@ -412,6 +412,10 @@ class Kit:
             self._s.log(f"an update could not be handled: {error}")
             if not done.done():
                 done.set_result(None)
+        except Exception as error:  # noqa: BLE001 - a defect costs one update; the platform would bring it again for ever
+            self._s.log(f"an update could not be handled: {type(error).__name__}: {error}")
+            if not done.done():
+                done.set_result(None)
         else:
             if not done.done():
                 done.set_result(None)
