@@ -77,6 +77,8 @@ class Children:
         self.registry = registry
         self.socket_dir = socket_dir
         self._lock = threading.Lock()
+        self.closing = False
+        """The supervisor stops: a message that waits must not start the host that was just ended anew."""
         self._secrets: dict[tuple[str, str], str] = {}
         self._hosts: dict[str, _Host] = {}
         self._readers: dict[str, Child] = {}
@@ -158,14 +160,17 @@ class Children:
     # --- at the end ---
 
     def stop_hosts(self, bus: Bus, limit_s: float) -> None:
-        """`va down`: ask each host to stop, wait, end what is left by force. On the main thread."""
+        """`va down`: ask each host to stop, wait, end what is left by force, and let none start. On the main thread."""
         with self._lock:
+            self.closing = True
             hosts = dict(self._hosts)
         for address in hosts:
             bus.send(address, HostStop("the supervisor stops"))
         until = time.monotonic() + min(limit_s, self.settings.hosts.stop_s * 4)
         while time.monotonic() < until and any(alive(h.pid, h.start_time) for h in hosts.values()):
             time.sleep(0.02)
+        with self._lock:
+            hosts.update(self._hosts)  # one may have been on its way
         for host in hosts.values():
             end_group(host.pid, host.start_time, self.settings.hosts.stop_s)
             if host.agent_pid:
@@ -191,7 +196,8 @@ class SpawnerActor(ThreadActor):
         message = delivery.message
         try:
             if isinstance(message, SpawnHost):
-                self._reply(delivery, Ok(self._spawn_host(message)))
+                if not self._children.closing:  # else no word: what waits is in the journal, for the next supervisor
+                    self._reply(delivery, Ok(self._spawn_host(message)))
             elif isinstance(message, ProbeHost):
                 self._reply(delivery, Ok(self._probe(message)))
             elif isinstance(message, EndHost):
