@@ -124,7 +124,9 @@ class Inbox:
             if self.closed:
                 raise Passivated
             actor = self.actor
-            if actor is not None and len(self.items) >= actor.inbox_limit:
+            # An answer or an own alarm is what the actor waits for, and there are no more of them than it asked for.
+            awaited = delivery.corr < 0 or delivery.sender == delivery.address
+            if actor is not None and len(self.items) >= actor.inbox_limit and not awaited:
                 raise BusyError(
                     f"{delivery.address} has {len(self.items)} messages waiting and takes no more.",
                     hint="Wait a little and try again.",

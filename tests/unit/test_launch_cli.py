@@ -128,6 +128,12 @@ def test_an_unknown_session_and_a_directory_that_is_gone_are_told_before_anythin
     assert isinstance(missing, NotFoundError)
 
 
+def test_an_empty_id_is_refused_instead_of_taken_for_a_fresh_session(home: Path) -> None:
+    refused = run("demo", "--resume", "", "--dry-run")
+    assert refused.exit_code == 2
+    assert "id is empty" in refused.output
+
+
 def test_an_agent_that_is_not_installed_is_told_with_the_way_to_install_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(home / "bin"))
     error = run("claude").exception

@@ -120,6 +120,34 @@ def test_ten_thousand_actors_live_on_the_pools_threads_and_all_answer(pool: Pool
 
 
 @pytest.mark.requires("H2.bounded-inbox")
+def test_a_full_inbox_still_takes_the_answers_and_alarms_that_its_actor_waits_for(pool: Pool) -> None:
+    entered, go, done = threading.Event(), threading.Event(), threading.Event()
+    heard: list[object] = []
+
+    class Small(PooledActor):
+        inbox_limit = 2
+
+        def receive(self, delivery: Delivery) -> None:
+            entered.set()
+            go.wait(LIMIT)
+            heard.append(delivery.message)
+            if delivery.message == "alarm":
+                done.set()
+
+    put = actor_receiver(Small.start(pool))
+    put(Delivery("a", "first"))
+    assert entered.wait(LIMIT)
+    put(Delivery("a", 1))
+    put(Delivery("a", 2))
+    with pytest.raises(BusyError):
+        put(Delivery("a", 3))
+    put(Delivery("a", "answer", "journal", -7))
+    put(Delivery("a", "alarm", "a"))
+    go.set()
+    assert done.wait(LIMIT)
+    assert heard == ["first", 1, 2, "answer", "alarm"]
+
+
 def test_a_full_inbox_refuses_and_takes_again_when_there_is_room(pool: Pool) -> None:
     entered, go, done = threading.Event(), threading.Event(), threading.Event()
 

@@ -14,11 +14,18 @@ if TYPE_CHECKING:
 _END_LIMIT_S = 40.0
 
 
+def _named(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """An empty id is a script's unset variable: a fresh session in its place would lose the context without a word."""
+    if not value.strip() and ctx.get_parameter_source("resume") is not click.core.ParameterSource.DEFAULT:
+        raise click.BadParameter("the session's id is empty.", ctx=ctx, param=option)
+    return value
+
+
 @click.command("launch")
 @click.argument("agent")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--workspace", metavar="DIR", default="", help="Directory to work in; the current one by default.")
-@click.option("--resume", metavar="ID", default="", help="Go on with this session, in the directory it belongs to.")
+@click.option("--resume", metavar="ID", default="", callback=_named, help="Go on with this session, in the directory it belongs to.")
 @click.option("--dry-run", is_flag=True, help="Print the command instead of running it.")
 @click.option("--agent", "only", metavar="AGENT", default="", help="With `sessions`: only this agent's.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="With `sessions`: at most so many.")
