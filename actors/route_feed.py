@@ -23,18 +23,26 @@ class RouteFeed:
         self.position = 0
         self._due = 0
         self._busy = False
+        self._coming: dict[str, bool] = {}
+        """Peers that asked to listen and have not been answered yet; True = alone."""
+
+    def left(self, peer: str) -> None:
+        """The peer went, perhaps before it was answered."""
+        self._coming.pop(peer, None)
 
     def listen(self, delivery: Delivery, request: Listen) -> None:
-        holder = self._r.listeners.exclusive
+        holder = self._r.listeners.exclusive or next((peer for peer, alone in self._coming.items() if alone), "")
         if request.exclusive and holder and holder != delivery.sender:
             raise RefusedError(
                 "Somebody listens to this chat already.", hint="End the other `va chat listen`, or use another --chat name.",
                 code="listener_taken",
             )
         peer = delivery.sender
+        self._coming[peer] = request.exclusive
 
         def known(answer: Any) -> None:
             if isinstance(answer, Failed):
+                self.left(peer)
                 self._r.reply(delivery, answer)
                 return
             if self.position == 0:
@@ -43,6 +51,8 @@ class RouteFeed:
             self._r.ask("history", keep, begin)
 
         def begin(answer: Any) -> None:
+            if self._coming.pop(peer, None) is None:
+                return  # it is gone: registered now it would hold the chat for ever
             skipped = 0
             if isinstance(answer, Ok) and answer.data["skipped"]:
                 skipped, self.position = int(answer.data["skipped"]), int(answer.data["position"])

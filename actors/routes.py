@@ -175,6 +175,7 @@ class RouteActor(Mailbox):
     def _left(self, peer: str) -> None:
         heard = self.listeners.listening
         self.listeners.leave(peer)
+        self.feed.left(peer)
         if heard and not self.listeners.listening:
             self.cancel_timer("seen")
             self._seen()

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.listeners import Listeners
-from agents_registry.errors import BusyError
 from tests.unit.world import World, kinds, words
-from transports.bus.vocabulary.conversation import Failed, Ok
-from transports.bus.vocabulary.storage import Posted
 
 
 @pytest.fixture
@@ -39,22 +35,3 @@ def test_a_message_behind_a_turn_that_ends_with_its_host_is_run_by_the_next_host
     world.host.answer("done with it")
     assert "error" not in kinds(heard) and "choice" not in kinds(heard)
     assert "done with it" in words(heard)
-
-
-def test_a_page_that_could_not_be_read_is_asked_for_again_with_the_next_event() -> None:
-    shown: list[int] = []
-    pages: list[object] = [Failed(BusyError("the journal is busy.").to_wire())]
-
-    def fetch(after: int, then: object) -> None:
-        event = {"seq": 1, "turn": "t", "thread": "wt_1", "body": {"event": "notice", "text": "one"}}
-        answer = pages.pop(0) if pages else Ok({"events": [event] if after < 1 else []})
-        then(answer)  # type: ignore[operator]
-
-    def send(peer: str, item: object) -> None:
-        shown.append(item.seq)  # type: ignore[attr-defined]
-
-    listeners = Listeners("cli:local:a", send, fetch, lambda turn: "")
-    listeners.listen("peer/1", 10, True, True, 0)
-    assert shown == []
-    listeners.post(Posted(1, "wt_1", "t", "notice", {"event": "notice", "text": "one"}, "", "", 0.0))
-    assert shown == [1]
