@@ -26,6 +26,8 @@ RELAY_S = 150.0
 """Of one relay in the reader: the longest session is read in seconds, the rest is for the agent's start in the proof."""
 
 _DRIFT_S = 10.0
+_AGAIN_S = (0.5, 1.0, 2.0, 4.0)
+"""Pauses between the looks at the agent's store: an agent may tell the end of its turn before it has written it."""
 
 
 class RelayCommand:
@@ -151,15 +153,23 @@ class RelayCommand:
 
     def _check(self, thread: str, text: str) -> None:
         """The turn is over: does the agent's own store hold what was sent? Only then the map counts it as given."""
+        pauses = iter(_AGAIN_S)
+
+        def look(session: str) -> None:
+            given = Read("relay_given", self._args(there=session, text=text), RELAY_S)
+            self._r.ask("reader", given, lambda answer: checked(answer, session), limit_s=RELAY_S + 15)
 
         def known(answer: Any) -> None:
             session = str(answer.data.get("session") or "") if isinstance(answer, Ok) else ""
             if session:
-                given = Read("relay_given", self._args(there=session, text=text), RELAY_S)
-                self._r.ask("reader", given, checked, limit_s=RELAY_S + 15)
+                look(session)
 
-        def checked(answer: Any) -> None:
+        def checked(answer: Any, session: str) -> None:
             if isinstance(answer, Ok) and answer.data["kept"] == answer.data["whole"]:
+                return
+            pause = next(pauses, None)
+            if pause is not None:
+                self._r.clock.call_later(pause, lambda: self._r.later(lambda: look(session)))
                 return
             if isinstance(answer, Ok):
                 told = (

@@ -110,6 +110,11 @@ def test_in_a_chat_a_conversation_moves_to_another_agent_and_back(model: FakeMod
         found = daemon.send("/session search recursive descent", chat="a")
         assert "claude" in found.reply
         assert daemon.va("relay", "map", "--json").json()
+        # What was said in the turn counts as given once Claude's own store was seen to hold it.
+        until(
+            lambda: "Nothing is new" in daemon.va("relay", f"codex:{turn.session['session']}", "--to", "claude", "--dry-run", check=False).err,
+            "the way back in the map", seconds=30.0,
+        )
         assert "recorded only" not in json.dumps(heard.events)
 
 

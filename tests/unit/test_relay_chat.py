@@ -110,7 +110,8 @@ def test_a_brief_is_the_new_agents_first_turn_and_later_messages_wait_for_its_en
 
 
 @pytest.mark.requires("R6.back", "R5.read-back")
-def test_going_back_joins_the_earlier_conversation_and_says_only_what_is_new(world: RelayWorld) -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_going_back_joins_the_earlier_conversation_and_says_only_what_is_new(world: RelayWorld, late: bool) -> None:
     heard, old = talked(world)
     demo = world.host.session
     world.session(demo)
@@ -130,6 +131,14 @@ def test_going_back_joins_the_earlier_conversation_and_says_only_what_is_new(wor
     back.answer("understood")
     text = "What is new: cherries"
     assert world.asked("relay_given") == [{"agent": "codex", "session": "cx-1", "cwd": "/w", "to": "demo", "there": demo, "text": text}]
+    assert "recorded only" not in notices(heard), "the agent may not have written it yet"
+    if late:
+        world.carried = {"kept": 19, "whole": 19}
+    for _ in range(8):
+        world.loop.pass_time(4.0)
+    if late:
+        assert "recorded only" not in notices(heard) and len(world.asked("relay_given")) == 2
+        return
     assert "recorded only 5 of 19 characters" in notices(heard)
 
 
