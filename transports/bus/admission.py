@@ -83,6 +83,7 @@ class Admission:
         except VibeAroundError:
             raise
         except Exception as error:
+            # The names come from the supervisor's own code; a defect there refuses the peer and leaves the io thread alive.
             _log.exception("a HELLO could not be judged")
             raise VibeAroundError("the HELLO could not be judged.", hint="See the supervisor's log.") from error
         return peer, names
