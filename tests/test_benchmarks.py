@@ -91,3 +91,35 @@ def test_the_bridges_rows_have_their_bounds_and_stand_in_the_docs() -> None:
     assert bounds[3] == ("at_least_times", 0.95) and CASES[3].limit is not None
     rows = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
     assert [one.name for one in CASES if f"| {one.name} | {one.floor} |" not in rows] == []
+
+
+@pytest.mark.requires("H8.bench")
+def test_every_row_of_the_foundation_is_measured_against_its_bound_and_stands_in_the_docs() -> None:
+    from benchmarks.__main__ import cases
+
+    bounds = {one.name: (one.bound.kind, one.bound.value, one.limit is not None) for one in cases()}
+    wanted = {
+        "routed round trip, transient kind": ("at_most_times", 1.6, False),
+        "durable accept, one client": ("at_most_times", 1.6, False),
+        "durable accepts, 64 in flight": ("at_least_times", 2.5, False),
+        "MCP shim, first answer": ("at_most_times", 1.5, False),
+        "code issued, picked up, attached": ("at_most_times", 3.0, False),
+        "prompt to a warm agent, first byte": ("at_most_plus", 5.0, False),
+        "20,000 chunks to two listeners": ("at_least_times", 1.0, False),
+        "10,000 routes known, 1,000 active": ("at_most_plus", 40.0, True),
+        "supervisor at rest": ("at_most_plus", 20.0, False),
+        "va chat send, cold, until the agent is spawned": ("at_most_plus", 80.0, False),
+    }
+    assert {name: bounds.get(name) for name in wanted} == wanted
+    rows = (ROOT / "docs" / "benchmarks.md").read_text("utf-8").replace("`", "")
+    assert [name for name in wanted if f"| {name} |" not in rows] == []
+
+
+@pytest.mark.requires("H8.bench")
+def test_a_row_over_its_bound_fails_the_command_by_its_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import __main__ as command
+
+    monkeypatch.setattr(command, "cases", lambda: [case([1], [3], at_most_times(2))])
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--runs", "1"])
+    assert command.main() == 1
+    assert "over their bound: a thing" in capsys.readouterr().err
