@@ -206,6 +206,8 @@ def test_after_a_clear_the_new_session_is_handed_over(
             tui.type("remember banana")
             tui.wait_for("ECHO#1: remember banana")
             before = json.loads((home.claude_config / "sessions" / f"{tui.pid}.json").read_text())["sessionId"]
+            # Claude Code writes late: what it holds back at a /clear lands in the file of the new session.
+            home.wait_stored(before, "ECHO#1: remember banana")
             tui.type("/clear")
             tui.wait_until(lambda screen: "banana" not in screen, "a cleared screen")
             tui.type("remember cherry")
